@@ -1,0 +1,1 @@
+"""The broker process: network, request dispatch, handlers, coordinators; the composition root."""

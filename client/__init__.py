@@ -1,0 +1,1 @@
+"""An asyncio Kafka client, its synchronous facade and the command line."""

@@ -1,0 +1,1 @@
+"""Cluster metadata: the store, the elected controller, its decisions and their propagation."""

@@ -1,0 +1,1 @@
+"""Kafka's wire protocol and record formats: no I/O, no asyncio."""

@@ -1,0 +1,1 @@
+"""Declarations of every Kafka message, one module per family."""

@@ -1,0 +1,1 @@
+"""Hosted partitions: leaders, followers, ISR, high watermark, fetchers."""

@@ -1,0 +1,1 @@
+"""Spark structured-streaming source, sink and jobs."""

@@ -1,0 +1,4 @@
+"""Kafka's log on disk: segments, indexes, recovery, retention, compaction.
+
+Synchronous; knows no network.
+"""
