@@ -1,0 +1,60 @@
+# Odradek: every task of the project. `make` alone lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help serve test setup check format fast unit slow bench bench-quick lock types clean
+
+BIN := .venv/bin
+PACKAGES := protocol client storage controller replication broker spark_jobs
+PYTEST := $(BIN)/pytest -q
+# Found once, when a recipe first needs it; find-python explains itself when there is none.
+FIND_PYTHON = python=$$(scripts/find-python) || exit 1;
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+serve: .runtime ## run a broker on port 9092; needs nothing but Python
+	@exec $(BIN)/odradek serve $(ARGS)
+
+test: setup check ## set up all that tests need, check, and run every test
+	@echo "unit tests"; $(PYTEST) -n 2 tests/unit tests/tidy
+	@$(PYTEST) --ignore=tests/unit --ignore=tests/tidy tests
+
+setup: .dev ## make the environment, find or install Java, Go, Node, kcat, fetch Kafka's jars
+	@$(BIN)/python -m scripts.setup
+
+check: .dev types ## lint, format check, strict types, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; exit 1; }
+	@$(BIN)/mypy $(PACKAGES:%=-p odradek.%)
+	@$(BIN)/mypy -p scripts -p tests.support
+	@$(BIN)/lint-imports --no-logo
+
+format: .dev ## let ruff fix and format
+	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+fast: .dev ## unit tests and tidiness, in under a minute
+	@$(PYTEST) -n 2 tests/unit tests/tidy
+
+bench: .dev ## run every benchmark, JSON into build/bench
+	@$(BIN)/python -m benchmarks
+
+bench-quick: .dev ## run every benchmark with small numbers
+	@$(BIN)/python -m benchmarks --quick
+
+lock: .dev ## renew requirements/dev.lock from the ranges in pyproject.toml
+	@$(BIN)/python -m scripts.lock
+
+clean: ## remove everything that can be made again, except downloads in .cache
+	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The folders as they will be imported, for the type checker: build/types/odradek/<folder>.
+types:
+	@mkdir -p build/types/odradek
+	@for package in $(PACKAGES); do \
+		ln -sfn ../../../$$package build/types/odradek/$$package; done
+
+.PHONY: .runtime .dev
+.runtime .dev:
+	@$(FIND_PYTHON) $$python scripts/environment.py $(@:.%=%)

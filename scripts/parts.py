@@ -1,0 +1,96 @@
+"""The parts that tests need and Python cannot bring: one table of tools, one of Kafka's jars.
+
+`scripts.setup` installs what this table names, and the tests ask it what is missing, so both
+always speak of the same things. Everything that is downloaded lies in one cache folder:
+`.cache/` in the repository, or where ODRADEK_CACHE points.
+
+    <cache>/kafka/<version>/pom.xml     what was asked for
+    <cache>/kafka/<version>/libs/*.jar  the class path, complete as soon as the folder exists
+    <cache>/m2/                         Maven's own repository
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+KAFKA_ON_ZOOKEEPER = "3.9.1"
+KAFKA_ON_KRAFT = "4.2.0"
+KAFKA_VERSIONS = (KAFKA_ON_ZOOKEEPER, KAFKA_ON_KRAFT)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command that must be on the PATH, with the oldest version that will do."""
+
+    name: str
+    commands: tuple[str, ...]
+    version_flag: str | None
+    minimum: tuple[int, ...]
+    packages: tuple[str, ...]
+    purpose: str
+
+
+TOOLS = (
+    Tool("java", ("java", "javac"), "-version", (17,), ("default-jdk-headless",), "Kafka, Spark"),
+    Tool("maven", ("mvn",), None, (), ("maven",), "fetching Kafka's jars"),
+    Tool("go", ("go",), "version", (1, 21), ("golang-go",), "Go clients"),
+    Tool("node", ("node", "npm"), "--version", (18,), ("nodejs", "npm"), "JavaScript clients"),
+    Tool("kcat", ("kcat",), None, (), ("kcat",), "the command-line client"),
+)
+
+
+def cache_dir(environment: Mapping[str, str] = os.environ) -> Path:
+    return Path(environment.get("ODRADEK_CACHE") or ROOT / ".cache").resolve()
+
+
+def kafka_libs(version: str) -> Path:
+    """The folder of all jars of one Kafka version; it is renamed into place when complete."""
+    return cache_dir() / "kafka" / version / "libs"
+
+
+def part_names() -> tuple[str, ...]:
+    return (*(tool.name for tool in TOOLS), *(f"kafka-{version}" for version in KAFKA_VERSIONS))
+
+
+def version_in(text: str) -> tuple[int, ...]:
+    """The first dotted number of a version message: 'go version go1.26.8 linux' -> (1, 26, 8)."""
+    found = re.search(r"\d+(\.\d+)*", text)
+    return tuple(int(number) for number in found.group().split(".")) if found else ()
+
+
+def whats_wrong_with(tool: Tool) -> str | None:
+    """None when the tool is there and new enough, else one sentence."""
+    for command in tool.commands:
+        if shutil.which(command) is None:
+            return f"{tool.name} ({tool.purpose}) is missing: there is no command {command}."
+    if tool.version_flag is None:
+        return None
+    asked = subprocess.run(
+        [tool.commands[0], tool.version_flag], capture_output=True, text=True, timeout=60
+    )
+    found = version_in(asked.stdout + asked.stderr)
+    if found >= tool.minimum:
+        return None
+    wanted, there = (".".join(map(str, version)) for version in (tool.minimum, found))
+    return f"{tool.name} ({tool.purpose}) is too old: {there or 'unknown'}, needs {wanted}."
+
+
+@cache
+def whats_missing(name: str) -> str | None:
+    """None when the part can be used, else one sentence that says why not."""
+    for tool in TOOLS:
+        if tool.name == name:
+            return whats_wrong_with(tool)
+    version = name.removeprefix("kafka-")
+    if version not in KAFKA_VERSIONS:
+        raise ValueError(f"no such part: {name}; known are {', '.join(part_names())}")
+    if not kafka_libs(version).is_dir():
+        return f"the jars of Apache Kafka {version} are missing: run `make setup`."
+    return whats_missing("java")
