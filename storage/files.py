@@ -84,8 +84,8 @@ class Mapping(Protocol):
     @property
     def buffer(self) -> "mmap.mmap | bytearray": ...
 
-    def reserve(self, end: int) -> None:
-        """Make sure that storing below `end` finds disk blocks.
+    def reserve(self, end: int) -> int:
+        """Make sure that storing below `end` finds disk blocks; returns up to where it does.
 
         A store into a hole of a full disk would kill the process with SIGBUS; this raises
         ENOSPC in time instead.
@@ -258,9 +258,9 @@ class OsMapping:
         self._reserved = reserved
         self.buffer = buffer
 
-    def reserve(self, end: int) -> None:
+    def reserve(self, end: int) -> int:
         if end <= self._reserved:
-            return
+            return self._reserved
         target = min(self._reserved + self.RESERVE_BYTES, len(self.buffer))
         fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -268,6 +268,7 @@ class OsMapping:
         finally:
             os.close(fd)
         self._reserved = max(target, end)
+        return self._reserved
 
     def close(self) -> None:
         self.buffer.close()

@@ -124,8 +124,9 @@ class MemoryMapping:
         self._path = path
         self.buffer = node.data
 
-    def reserve(self, end: int) -> None:
+    def reserve(self, end: int) -> int:
         self._disk.touch("reserve", self._path)
+        return end
 
     def close(self) -> None:
         return None
