@@ -1,0 +1,72 @@
+"""Ports and readiness: a free port, a four-letter word to ZooKeeper, a first word to a broker."""
+
+import random
+import socket
+import struct
+import time
+from collections.abc import Callable
+
+from tests.support.processes import Process
+
+HOST = "127.0.0.1"
+POLL_SECONDS = 0.05
+API_VERSIONS_KEY = 18
+
+
+def free_port() -> int:
+    """A port that nobody listens on.
+
+    Taken from below the range the system gives to outgoing connections, and at random, so that
+    neither those nor a test worker beside us takes it before the server does.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+
+
+def receive_exactly(connection: socket.socket, count: int) -> bytes:
+    received = b""
+    while len(received) < count:
+        chunk = connection.recv(count - len(received))
+        if not chunk:
+            raise ConnectionError(f"closed after {len(received)} of {count} bytes")
+        received += chunk
+    return received
+
+
+def answers_api_versions(port: int, host: str = HOST) -> bool:
+    """True when a Kafka-speaking server answers ApiVersions v0 without an error."""
+    correlation_id = 7
+    request = struct.pack(">hhih", API_VERSIONS_KEY, 0, correlation_id, -1)
+    try:
+        with socket.create_connection((host, port), timeout=2) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            _, answered, error = struct.unpack(">iih", receive_exactly(connection, 10))
+    except OSError:
+        return False
+    return bool(answered == correlation_id and error == 0)
+
+
+def answers_ruok(port: int, host: str = HOST) -> bool:
+    """True when a ZooKeeper says that it is well."""
+    try:
+        with socket.create_connection((host, port), timeout=2) as connection:
+            connection.sendall(b"ruok")
+            return receive_exactly(connection, 4) == b"imok"
+    except OSError:
+        return False
+
+
+def wait_until(ready: Callable[[], bool], *, of: Process, what: str, timeout: float = 60.0) -> None:
+    """Ask again and again until it is so; give up when the process ends or time is over."""
+    deadline = time.monotonic() + timeout
+    while not ready():
+        of.check_running()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{of.name} is not {what} after {timeout} s\n{of.tail(10)}")
+        time.sleep(POLL_SECONDS)
