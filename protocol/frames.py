@@ -1,0 +1,143 @@
+"""Frames: four bytes of length, a header, a message. No I/O happens here.
+
+A request is taken apart in two steps, so that a server can look at the header before it spends
+anything on the body: `read_request_header`, then `decode_request`. Responses are encoded to parts;
+records inside stay what the handler gave (bytes, or slices of files that are sent by sendfile).
+"""
+
+from struct import Struct
+from struct import error as StructError
+from typing import Any, Final, NamedTuple
+
+from odradek.protocol.compiler import Part, decode_from, encode_into
+from odradek.protocol.errors import ProtocolError
+from odradek.protocol.primitives import Buffer, read_uvarint, skip_tagged_fields
+from odradek.protocol.registry import Api, api
+from odradek.protocol.schema import Request, Response
+
+LENGTH: Final = Struct(">i")
+_HEADER: Final = Struct(">hhi")
+_HEADER_WITH_CLIENT: Final = Struct(">hhih")
+
+
+class RequestHeader(NamedTuple):
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: int
+    """Where in the frame the message begins."""
+
+
+class UnsupportedVersion(ProtocolError):
+    """A version nobody declared. Only ApiVersions is answered then; others are cut off."""
+
+    def __init__(self, api: Api, version: int, correlation_id: int) -> None:
+        super().__init__(f"{api.name} has no version {version}")
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
+
+
+def read_request_header(frame: Buffer) -> RequestHeader:
+    """The header of a request frame (without its length). Raises ProtocolError."""
+    try:
+        key, version, correlation_id = _HEADER.unpack_from(frame)
+        described = api(key)
+        if version not in described.versions:
+            raise UnsupportedVersion(described, version, correlation_id)
+        header_version = described.request_header_version(version)
+        if header_version == 0:
+            return RequestHeader(described, version, correlation_id, None, _HEADER.size)
+        (length,) = _CLIENT_LENGTH.unpack_from(frame, _HEADER.size)
+        position = _HEADER_WITH_CLIENT.size
+        client_id = None
+        if length >= 0:
+            end = position + length
+            if end > len(frame):
+                raise ProtocolError("client id ends past the end of the frame")
+            client_id = frame[position:end].decode("utf-8", "replace")
+            position = end
+        if header_version == 2:
+            count, position = read_uvarint(frame, position)
+            if count:
+                position = skip_tagged_fields(frame, count, position)
+    except (StructError, IndexError):
+        raise ProtocolError("request header ends early") from None
+    return RequestHeader(described, version, correlation_id, client_id, position)
+
+
+_CLIENT_LENGTH: Final = Struct(">h")
+
+
+def decode_request(frame: Buffer, header: RequestHeader) -> Request:
+    message, _ = decode_from(header.api.request, header.version, frame, header.body)
+    return message
+
+
+def encode_request(
+    request: Request, version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """A whole request frame, its length included."""
+    described = api(request.api_key)
+    header_version = described.request_header_version(version)
+    parts: list[Any] = [b"", _HEADER.pack(request.api_key, version, correlation_id)]
+    if header_version > 0:
+        name = None if client_id is None else client_id.encode()
+        parts.append(
+            _CLIENT_LENGTH.pack(-1) if name is None else _CLIENT_LENGTH.pack(len(name)) + name
+        )
+    if header_version == 2:
+        parts.append(b"\x00")
+    encode_into(request, version, parts)
+    parts[0] = LENGTH.pack(sum(map(len, parts)))
+    return b"".join(parts)
+
+
+def encode_response(response: Response, version: int, correlation_id: int) -> list[Part]:
+    """A whole response frame as parts: neighbouring bytes joined, other parts as they are."""
+    header_version = api(response.api_key).response_header_version(version)
+    header = _RESPONSE_HEADERS[header_version]
+    parts: list[Part] = [b""]
+    encode_into(response, version, parts)
+    length = header.size - LENGTH.size + sum(map(len, parts))
+    parts[0] = header.pack(length, correlation_id)
+    return join_bytes(parts)
+
+
+# The length, the correlation id and, from v1 on, an empty section of tagged fields.
+_RESPONSE_HEADERS: Final = (Struct(">ii"), Struct(">iix"))
+
+
+def join_bytes(parts: list[Part]) -> list[Part]:
+    """Join each run of bytes into one, so that it takes one system call to send."""
+    joined: list[Part] = []
+    run: list[bytes] = []
+    for part in parts:
+        if type(part) is bytes:
+            run.append(part)
+            continue
+        if run:
+            joined.append(b"".join(run))
+            run = []
+        if len(part):
+            joined.append(part)
+    if run:
+        joined.append(b"".join(run))
+    return joined
+
+
+def decode_response(frame: Buffer, request: type[Request], version: int) -> tuple[int, Response]:
+    """The correlation id and message of a response frame (without its length)."""
+    described = api(request.api_key)
+    try:
+        (correlation_id,) = LENGTH.unpack_from(frame)
+        position = LENGTH.size
+        if described.response_header_version(version) == 1:
+            count, position = read_uvarint(frame, position)
+            if count:
+                position = skip_tagged_fields(frame, count, position)
+    except (StructError, IndexError):
+        raise ProtocolError("response header ends early") from None
+    message, _ = decode_from(described.response, version, frame, position)
+    return correlation_id, message
