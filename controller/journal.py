@@ -4,8 +4,8 @@
     facts(name, value)                                                     'format', 'zxid'
 
 Ephemeral nodes are never written: their sessions end with the process, so after a restart they are
-gone, as they must be. The zxid is written with every transaction, so ids given to ephemeral nodes
-and to sessions are not given again.
+gone, as they must be. The zxid is written with every transaction, so an id once given to an
+ephemeral node, a broker epoch for instance, is not given again.
 
 Write-ahead log with synchronous=FULL: a commit returns after its fsync (0.8 ms at p50 for one
 transaction on a virtual disk, 4 ms at p99; transactions that wait share one commit). The file is
