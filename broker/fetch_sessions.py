@@ -1,0 +1,225 @@
+"""Incremental fetch sessions (KIP-227): a broker that remembers what a client fetches.
+
+A client with many partitions names them once; afterwards it sends only what changed, and hears
+only of partitions with something to tell. A session has an id the broker chose and an epoch that
+both count: a request with an epoch out of step is refused, and the client begins anew.
+
+    epoch -1   no session, and close the one named    full request, full response
+    epoch  0   begin a session                        full request, full response
+    epoch  n   go on with a session                   changes only, changes only
+
+The cache has a fixed number of slots. When all are taken, a newcomer displaces a session that was
+idle for the eviction time, or a smaller one that had its share; otherwise it gets session id 0,
+which tells the client to send full requests. Followers displace consumers, not the reverse.
+"""
+
+from collections.abc import Iterable
+from random import Random
+
+from odradek.protocol.clock import Clock
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
+from odradek.protocol.types import NO_ID
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+_MAX_EPOCH = 2**31 - 1
+
+# Topics are named by id from Fetch v13 on, by name before.
+Key = tuple[bytes | str, int]
+
+
+class WantedPartition:
+    """A partition a client fetches, and what it was last told about it."""
+
+    __slots__ = ("high_watermark", "log_start_offset", "request", "topic", "topic_id")
+
+    def __init__(self, topic: str, topic_id: bytes, request: FetchPartition) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.request = request
+        self.high_watermark = -1
+        self.log_start_offset = -1
+
+    def note(self, data: FetchPartitionData) -> bool:
+        """Remember what `data` tells; whether any of it is news."""
+        is_news = (
+            bool(data.records)
+            or data.error_code != 0
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.log_start_offset
+            or data.preferred_read_replica != -1
+            or data.diverging_epoch is not None
+        )
+        # An error is told again and again until it is gone.
+        self.high_watermark = -1 if data.error_code else data.high_watermark
+        self.log_start_offset = data.log_start_offset
+        return is_news
+
+
+class FetchSession:
+    __slots__ = (
+        "created",
+        "epoch",
+        "id",
+        "is_privileged",
+        "last_used",
+        "partitions",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self, id_: int, wanted: dict[Key, WantedPartition], *, by_id: bool, privileged: bool
+    ) -> None:
+        self.id = id_
+        self.epoch = INITIAL_EPOCH
+        self.partitions = wanted
+        self.uses_topic_ids = by_id
+        self.is_privileged = privileged
+        self.created = 0.0
+        self.last_used = 0.0
+
+
+class FetchContext:
+    """One fetch: what is wanted, in order, and which of the results go into the answer."""
+
+    __slots__ = ("_is_incremental", "_session", "session_id", "wanted")
+
+    def __init__(
+        self,
+        wanted: Iterable[WantedPartition],
+        *,
+        session: FetchSession | None = None,
+        is_incremental: bool = False,
+    ) -> None:
+        self.wanted = list(wanted)
+        self.session_id = session.id if session else NO_SESSION
+        self._session = session
+        self._is_incremental = is_incremental
+
+    def tells(self, wanted: WantedPartition, data: FetchPartitionData) -> bool:
+        """Whether this result belongs in the answer."""
+        if self._session is None:
+            return True
+        is_news = wanted.note(data)
+        if self._is_incremental and is_news:
+            # Whoever was served goes to the end of the queue, so that no partition starves when
+            # the response is full before its turn.
+            partitions = self._session.partitions
+            key = _key(wanted.topic, wanted.topic_id, wanted.request.partition)
+            if key in partitions:
+                partitions[key] = partitions.pop(key)
+        return is_news or not self._is_incremental
+
+
+class FetchSessions:
+    """All sessions of a broker."""
+
+    def __init__(
+        self, *, max_slots: int, eviction_seconds: float, clock: Clock, random: Random
+    ) -> None:
+        self._max_slots = max_slots
+        self._eviction_seconds = eviction_seconds
+        self._clock = clock
+        self._random = random
+        # Ordered by last use, oldest first.
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, request: FetchRequest, version: int, *, from_follower: bool) -> FetchContext:
+        """What to fetch for this request. Raises KafkaError for a session out of step."""
+        if request.session_epoch > INITIAL_EPOCH:
+            return self._go_on(request, by_id=version >= 13)
+        self._sessions.pop(request.session_id, None)
+        wanted = _wanted(request)
+        if request.session_epoch == FINAL_EPOCH or not wanted:
+            return FetchContext(wanted.values())
+        session = self._create(wanted, by_id=version >= 13, privileged=from_follower)
+        return FetchContext(wanted.values(), session=session)
+
+    def _go_on(self, request: FetchRequest, *, by_id: bool) -> FetchContext:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise KafkaError(Errors.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            raise KafkaError(Errors.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != by_id:
+            raise KafkaError(Errors.FETCH_SESSION_TOPIC_ID_ERROR)
+        self._update(session, request)
+        if not session.partitions:
+            del self._sessions[session.id]
+            return FetchContext(())
+        self._touch(session)
+        return FetchContext(session.partitions.values(), session=session, is_incremental=True)
+
+    def _update(self, session: FetchSession, request: FetchRequest) -> None:
+        for key, wanted in _wanted(request).items():
+            known = session.partitions.get(key)
+            if known is None:
+                session.partitions[key] = wanted
+            else:
+                known.request = wanted.request
+        for topic in request.forgotten_topics_data:
+            for partition in topic.partitions:
+                session.partitions.pop(_key(topic.topic, topic.topic_id, partition), None)
+
+    def _touch(self, session: FetchSession) -> None:
+        session.epoch = session.epoch + 1 if session.epoch < _MAX_EPOCH else 1
+        session.last_used = self._clock.monotonic()
+        self._sessions[session.id] = self._sessions.pop(session.id, session)
+
+    def _create(
+        self, wanted: dict[Key, WantedPartition], *, by_id: bool, privileged: bool
+    ) -> FetchSession | None:
+        if not self._make_room(len(wanted), privileged=privileged):
+            return None
+        session = FetchSession(self._free_id(), wanted, by_id=by_id, privileged=privileged)
+        session.created = self._clock.monotonic()
+        self._touch(session)
+        return session
+
+    def _free_id(self) -> int:
+        while True:
+            chosen = self._random.randint(1, _MAX_EPOCH)
+            if chosen not in self._sessions:
+                return chosen
+
+    def _make_room(self, size: int, *, privileged: bool) -> bool:
+        if len(self._sessions) < self._max_slots:
+            return True
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        deadline = self._clock.monotonic() - self._eviction_seconds
+        if oldest.last_used <= deadline:
+            del self._sessions[oldest.id]
+            return True
+        candidates = [s for s in self._sessions.values() if s.created <= deadline]
+        if privileged:
+            candidates += [s for s in self._sessions.values() if not s.is_privileged]
+        else:
+            candidates = [s for s in candidates if not s.is_privileged]
+        if not candidates:
+            return False
+        least = min(candidates, key=lambda s: (s.is_privileged, len(s.partitions)))
+        if least.is_privileged < privileged or len(least.partitions) < size:
+            del self._sessions[least.id]
+            return True
+        return False
+
+
+def _wanted(request: FetchRequest) -> dict[Key, WantedPartition]:
+    return {
+        _key(topic.topic, topic.topic_id, partition.partition): WantedPartition(
+            topic.topic, topic.topic_id, partition
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+
+
+def _key(topic: str, topic_id: bytes, partition: int) -> Key:
+    return (topic if topic_id == NO_ID else topic_id), partition
