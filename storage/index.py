@@ -174,23 +174,17 @@ class OffsetIndex(_Index[OffsetPosition]):
     def append(self, offset: int, position: int) -> None:
         self._append(offset - self.base_offset, position)
 
-    def lookup(self, offset: int) -> int:
-        """The position of the last indexed batch that ends at or before `offset`, or 0."""
+    def lookup(self, offset: int) -> OffsetPosition:
+        """The last indexed batch that ends at or before `offset`, or the segment's start."""
         slot = self._slot_before((offset - self.base_offset, _MAX_U32))
-        if slot < 0:
-            return 0
-        position: int = self._read(slot * 8)[1]
-        return position
+        return self._at(slot) if slot >= 0 else OffsetPosition(self.base_offset, 0)
 
-    def position_at_or_before(self, position: int) -> int:
-        """The largest indexed position <= `position`, or 0."""
+    def lookup_position(self, position: int) -> OffsetPosition:
+        """The last indexed batch that starts at or before `position`, or the segment's start."""
         self._open()
         read = self._read
         found = bisect_right(range(0, self.size_bytes, 8), position, key=lambda at: read(at)[1])
-        if not found:
-            return 0
-        start: int = read(found * 8 - 8)[1]
-        return start
+        return self._at(found - 1) if found else OffsetPosition(self.base_offset, 0)
 
     def truncate_to(self, offset: int) -> None:
         """Drop entries at or above `offset`."""
