@@ -20,6 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / "bin" / "python"
+PIP = ENVIRONMENT / "bin" / "pip"
+TURNSTILE = ROOT / "build" / "environment.lock"
 LOCK_FILE = ROOT / "requirements" / "dev.lock"
 KINDS = ("runtime", "dev")
 
@@ -55,9 +57,9 @@ def pip(*arguments: str) -> None:
 
 
 def install(kind: str) -> None:
-    if not PYTHON.exists():
+    if not (PYTHON.exists() and PIP.exists()):
         print("setup: making the virtual environment .venv", flush=True)
-        venv.create(ENVIRONMENT, with_pip=True)
+        venv.create(ENVIRONMENT, with_pip=True, clear=True)  # an interrupted one starts anew
     if kind == "dev":
         print("setup: installing the packages of requirements/dev.lock", flush=True)
         pip("--requirement", str(LOCK_FILE))
@@ -73,7 +75,8 @@ def main() -> int:
         return 2
     if is_installed(kind):
         return 0
-    with (ROOT / "pyproject.toml").open() as held:
+    TURNSTILE.parent.mkdir(exist_ok=True)
+    with TURNSTILE.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if is_installed(kind):
             return 0
