@@ -1,7 +1,5 @@
 """Writing records: Produce."""
 
-from collections.abc import Sized
-
 from odradek.protocol.schema import (
     Request,
     Response,
@@ -17,10 +15,13 @@ from odradek.protocol.schema import (
 )
 from odradek.protocol.types import NO_ID
 
+Buffer = bytes | bytearray | memoryview
+
 
 class PartitionProduceData(Struct):
     index: int = int32()
-    records: Sized | None = records(nullable="0+")
+    # A writable view of the frame, where it was decoded from one: offsets are stamped in place.
+    records: Buffer | None = records(nullable="0+")
 
 
 class TopicProduceData(Struct):

@@ -1,0 +1,139 @@
+"""The cluster as this broker's clients are told of it: an immutable view, swapped as a whole.
+
+The controller sends UpdateMetadata; nothing else changes the view. A reader takes `view` once and
+sees one state of the cluster however long it works with it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from odradek.protocol.endpoints import Endpoint, SecurityProtocol
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.messages.replicas import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from odradek.protocol.types import NO_ID, TopicPartition
+
+NO_LEADER = -1
+# In an UpdateMetadata, a partition whose topic is being deleted.
+LEADER_DURING_DELETE = -2
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    offline_replicas: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    name: str
+    id: bytes
+    partitions: Mapping[int, PartitionInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    id: int
+    rack: str | None
+    endpoints: Mapping[str, Endpoint]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    controller_id: int = -1
+    brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    names_by_id: Mapping[bytes, str] = field(default_factory=dict)
+
+    def topic(self, name: str, topic_id: bytes = NO_ID) -> TopicInfo | None:
+        """The topic of this id, or of this name when no id is given."""
+        return self.topics.get(name if topic_id == NO_ID else self.names_by_id.get(topic_id, ""))
+
+    def partition(self, where: TopicPartition) -> PartitionInfo | None:
+        topic = self.topics.get(where.topic)
+        return None if topic is None else topic.partitions.get(where.partition)
+
+    def endpoint(self, broker_id: int, listener: str) -> Endpoint | None:
+        broker = self.brokers.get(broker_id)
+        return None if broker is None else broker.endpoints.get(listener)
+
+
+class MetadataCache:
+    """Holds the current view. One owner: the handler of UpdateMetadata."""
+
+    def __init__(self) -> None:
+        self.view = ClusterView()
+        self.controller_epoch = 0
+
+    def apply(self, request: UpdateMetadataRequest) -> None:
+        """Take over what the controller says. Raises KafkaError when an old one says it."""
+        if request.controller_epoch < self.controller_epoch:
+            raise KafkaError(
+                Errors.STALE_CONTROLLER_EPOCH,
+                f"epoch {request.controller_epoch} is over, {self.controller_epoch} is known",
+            )
+        self.controller_epoch = request.controller_epoch
+        topics = dict(self.view.topics)
+        names_by_id = dict(self.view.names_by_id)
+        for state in _topic_states(request):
+            known = topics.pop(state.topic_name, None)
+            if known is not None:
+                names_by_id.pop(known.id, None)
+            topic = _merged(known, state)
+            if topic.partitions:
+                topics[topic.name] = topic
+                names_by_id[topic.id] = topic.name
+        names_by_id.pop(NO_ID, None)
+        self.view = ClusterView(
+            controller_id=request.controller_id,
+            brokers={broker.id: _broker(broker) for broker in request.live_brokers},
+            topics=topics,
+            names_by_id=names_by_id,
+        )
+
+
+def _topic_states(request: UpdateMetadataRequest) -> list[UpdateMetadataTopicState]:
+    """What is told, by topic: before v5 partitions came in one list."""
+    if not request.ungrouped_partition_states:
+        return request.topic_states
+    by_topic: dict[str, list[UpdateMetadataPartitionState]] = {}
+    for state in request.ungrouped_partition_states:
+        by_topic.setdefault(state.topic_name, []).append(state)
+    return [
+        UpdateMetadataTopicState(topic_name=name, partition_states=states)
+        for name, states in by_topic.items()
+    ]
+
+
+def _merged(known: TopicInfo | None, state: UpdateMetadataTopicState) -> TopicInfo:
+    # A topic of the same name and another id is another topic: nothing of the old one stays.
+    is_same = known is not None and state.topic_id in (NO_ID, known.id)
+    partitions = dict(known.partitions) if known is not None and is_same else {}
+    topic_id = known.id if known is not None and is_same else state.topic_id
+    for partition in state.partition_states:
+        if partition.leader == LEADER_DURING_DELETE:
+            partitions.pop(partition.partition_index, None)
+            continue
+        partitions[partition.partition_index] = PartitionInfo(
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=tuple(partition.isr),
+            replicas=tuple(partition.replicas),
+            offline_replicas=tuple(partition.offline_replicas),
+        )
+    return TopicInfo(state.topic_name, topic_id, dict(sorted(partitions.items())))
+
+
+def _broker(broker: UpdateMetadataBroker) -> BrokerInfo:
+    endpoints = {
+        e.listener: Endpoint(e.listener, SecurityProtocol(e.security_protocol), e.host, e.port)
+        for e in broker.endpoints
+    }
+    return BrokerInfo(broker.id, broker.rack, endpoints)
