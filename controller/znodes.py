@@ -159,6 +159,9 @@ class TopicAssignment:
         fields = Fields.parse(data)
         text = fields.optional_text("topic_id")
         replicas = _replica_lists(fields.object("partitions"))
+        for brokers in replicas.values():
+            if not brokers or len(set(brokers)) < len(brokers) or min(brokers) < 0:
+                raise BadNode(f"not a list of replicas: {list(brokers)[:20]}")
         adding = _replica_lists(fields.object("adding_replicas"))
         removing = _replica_lists(fields.object("removing_replicas"))
         partitions = {
