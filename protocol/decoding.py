@@ -107,7 +107,7 @@ class _DecoderWriter:
             case Array(of=element):
                 self._array(element, target, nullable=nullable, compact=compact)
             case Nested(struct=cls):
-                self._nested(cls, target, nullable=nullable)
+                self._nested(cls, target, nullable=nullable, null="< 0")
 
     def _flush(self, length: tuple[str, str] | None = None) -> None:
         """Read the waiting run, and a length of the given (variable, format) right after it."""
@@ -236,7 +236,7 @@ class _DecoderWriter:
             self.struct(cls, item)
             self.source.line(f"{items}.append({item})")
 
-    def _nested(self, cls: type[Message], target: str, *, nullable: bool) -> None:
+    def _nested(self, cls: type[Message], target: str, *, nullable: bool, null: str) -> None:
         if not nullable:
             self._flush()
             item = self.source.fresh("m")
@@ -245,7 +245,7 @@ class _DecoderWriter:
             return
         marker, item = self.source.fresh("n"), self.source.fresh("m")
         self._flush((marker, "b"))
-        with self.source.block(f"if {marker} < 0:"):
+        with self.source.block(f"if {marker} {null}:"):
             self.source.line(f"{target} = None")
         with self.source.block("else:"):
             self.struct(cls, item)
@@ -269,11 +269,19 @@ class _DecoderWriter:
                     self.source.line("raise ProtocolError('tagged field is too long')")
                 for i, field in enumerate(tagged):
                     with self.source.block(f"{'el' if i else ''}if {tag} == {field.tag}:"):
-                        value = self.source.fresh("v")
-                        self._field(field, value)
-                        self._flush()
-                        self.source.line(f"{owner}.{field.name} = {value}")
+                        self._tagged(field, f"{owner}.{field.name}")
                 self.source.line(f"pos = {end}")
+
+    def _tagged(self, field: Field, target: str) -> None:
+        value = self.source.fresh("v")
+        if isinstance(field.kind, Nested):
+            # Kafka marks null by 0 here and by -1 outside of tags.
+            nullable = self.version in field.nullable
+            self._nested(field.kind.struct, value, nullable=nullable, null="<= 0")
+        else:
+            self._field(field, value)
+        self._flush()
+        self.source.line(f"{target} = {value}")
 
     def _smallest(self, kind: Kind) -> int:
         """The fewest bytes one element can take, at least one."""

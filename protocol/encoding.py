@@ -66,7 +66,7 @@ class _EncoderWriter:
             case Blob() | Records() | Array():
                 self._optional(subject, kind, "i", nullable=nullable, compact=compact)
             case Nested(struct=cls):
-                self._nested(cls, subject, nullable=nullable)
+                self._nested(cls, subject, nullable=nullable, null="\\xff")
 
     def _flush(self) -> None:
         run, self._run = self._run, []
@@ -149,7 +149,7 @@ class _EncoderWriter:
         with self.source.block(f"for {item} in {value}:"):
             self.struct(cls, item)
 
-    def _nested(self, cls: type[Message], subject: str, *, nullable: bool) -> None:
+    def _nested(self, cls: type[Message], subject: str, *, nullable: bool, null: str) -> None:
         item = self.source.fresh("m")
         if not nullable:
             self.source.line(f"{item} = {subject}")
@@ -158,7 +158,7 @@ class _EncoderWriter:
         self._flush()
         self.source.line(f"{item} = {subject}")
         with self.source.block(f"if {item} is None:"):
-            self.source.line("add(b'\\xff')")
+            self.source.line(f"add(b'{null}')")
         with self.source.block("else:"):
             self.source.line("add(b'\\x01')")
             self.struct(cls, item)
@@ -172,6 +172,10 @@ class _EncoderWriter:
         self.source.line(f"{sections} = []")
         for field in sorted(tagged, key=lambda field: field.tag or 0):
             value = f"{subject}.{field.name}"
+            if _is_nullable_struct(field, self.version):
+                # To Kafka an absent struct is one of defaults, so that null must be said.
+                self._tag(field, value, sections)
+                continue
             with self.source.block(f"if {_differs(value, field)}:"):
                 self._tag(field, value, sections)
         with self.source.block(f"if {sections}:"):
@@ -186,12 +190,21 @@ class _EncoderWriter:
         self.source.line(f"{out}, {add} = out, add")
         self.source.line("out = []")
         self.source.line("add = out.append")
-        self._field(field, value)
+        if isinstance(field.kind, Nested):
+            # Kafka marks null by 0 here and by -1 outside of tags.
+            nullable = self.version in field.nullable
+            self._nested(field.kind.struct, value, nullable=nullable, null="\\x00")
+        else:
+            self._field(field, value)
         self._flush()
         self.source.line(f"{body} = b''.join(out)")
         self.source.line(f"out, add = {out}, {add}")
         head = f"uvarint({field.tag}) + uvarint(len({body}))"
         self.source.line(f"{sections}.append({head} + {body})")
+
+
+def _is_nullable_struct(field: Field, version: int) -> bool:
+    return isinstance(field.kind, Nested) and version in field.nullable
 
 
 def _differs(value: str, field: Field) -> str:

@@ -9,7 +9,8 @@
 The annotation is what readers and type checkers see; the value says how the field travels: its
 wire type, the versions that carry it, those in which it may be null, its tag. A struct inside a
 message is a nested class. A field without a default must be given to the constructor; decoding a
-version that lacks a field gives the field's default. A tagged struct that is absent is None.
+version that lacks a field gives the field's default. A tagged struct that is absent is None; one
+that may be null is always sent, as null when it is None.
 
 Classes are slotted and plain; `compiler` turns (class, version) into functions on first use.
 """

@@ -20,12 +20,9 @@ from odradek.protocol.types import NO_ID
 
 class VotePartitionData(Struct):
     partition_index: int = int32()
-    candidate_epoch: int = int32("0-1", default=0)
-    candidate_id: int = int32("0-1", default=0)
-    candidate_directory_id: bytes = uuid("1", default=NO_ID)
-    replica_epoch: int = int32("2+", default=0)
-    replica_id: int = int32("2+", default=0)
-    replica_directory_id: bytes = uuid("2+", default=NO_ID)
+    replica_epoch: int = int32()
+    replica_id: int = int32()
+    replica_directory_id: bytes = uuid("1+", default=NO_ID)
     voter_directory_id: bytes = uuid("1+", default=NO_ID)
     last_offset_epoch: int = int32()
     last_offset: int = int64()

@@ -197,7 +197,7 @@ class ReadShareGroupStateSummaryPartitionResult(Struct):
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
     state_epoch: int = int32()
-    leader_epoch: int = int32("1+", default=0)
+    leader_epoch: int = int32()
     start_offset: int = int64()
     delivery_complete_count: int = int32("1+", default=-1)
 
