@@ -161,7 +161,10 @@ MAX_LONG = _RANGES[Kind.LONG][1]
 
 def _parse(setting: Setting[Value], text: str) -> Value:
     match setting.kind:
-        case Kind.STRING | Kind.CLASS | Kind.PASSWORD:
+        case Kind.STRING | Kind.CLASS:
+            # Where nothing is the default, an empty text says nothing, too.
+            return None if not text and setting.default is None else text
+        case Kind.PASSWORD:
             return text
         case Kind.LIST:
             return tuple(re.split(r"\s*,\s*", text)) if text else ()
