@@ -43,12 +43,14 @@ HEADER = Struct(">qiibIhiqqqhii")
 _OFFSET_LENGTH_EPOCH = Struct(">qii")
 _OFFSET_LENGTH = Struct(">qi")
 _CRC = Struct(">I")
+_PRODUCER = Struct(">qhi")
 _I64 = Struct(">q")
 _I16 = Struct(">h")
 _MAGIC_AT = 16
 _CRC_AT = 17
 CRC_FROM = 21
 _MAX_TIMESTAMP_AT = 35
+_PRODUCER_AT = 43
 _SEQUENCE_MODULUS = 1 << 31
 
 
@@ -224,6 +226,31 @@ def set_log_append_time(buffer: WritableBuffer, position: int, timestamp_ms: int
     write_crc(buffer, position, header.size_bytes)
 
 
+def set_producer(
+    buffer: WritableBuffer,
+    position: int,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+) -> None:
+    """Give a built batch another producer epoch and sequence, as a retry after a bump needs."""
+    size_bytes = read_header(buffer, position).size_bytes
+    _PRODUCER.pack_into(buffer, position + _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    write_crc(buffer, position, size_bytes)
+
+
 def write_crc(buffer: WritableBuffer, position: int, size_bytes: int) -> None:
     """Seal the batch after a change inside what the CRC covers."""
     _CRC.pack_into(buffer, position + _CRC_AT, crc_of(buffer, position, size_bytes))
+
+
+def pack_batch(header: BatchHeader, body: bytes) -> bytes:
+    """A whole batch of `body` (compressed as the attributes say): length and CRC are computed,
+    the other fields are taken from `header`."""
+    fields = list(header)
+    fields[1] = HEADER_BYTES - LOG_OVERHEAD_BYTES + len(body)
+    fields[4] = 0
+    packed = bytearray(HEADER.pack(*fields))
+    _CRC.pack_into(packed, _CRC_AT, crc32c(body, crc32c(packed[CRC_FROM:])))
+    return bytes(packed) + body

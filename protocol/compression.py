@@ -198,12 +198,12 @@ def _decompress_lz4(frame: bytes | memoryview) -> Iterator[bytes]:
 
 
 def _decompress_zstd(data: bytes) -> Iterator[bytes]:
-    if not ends_with_a_whole_frame(data):
-        # The library would return the part that it understood and say nothing.
-        raise ProtocolError("zstd data ends too soon")
     reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
     try:
         while chunk := reader.read(_CHUNK_BYTES):
             yield chunk
     except zstandard.ZstdError as error:
         raise ProtocolError(f"corrupt zstd data: {error}") from None
+    if not ends_with_a_whole_frame(data):
+        # The library returns the part that it understood and says nothing.
+        raise ProtocolError("zstd data ends too soon")

@@ -160,9 +160,11 @@ def test_damaged_data_raises_nothing_but_protocol_errors(
 
 
 def _gzip_bomb() -> bytes:
+    """After a full flush a block needs nothing before it, so that it can be repeated."""
     writer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    parts = [writer.compress(bytes(MIB)) for _ in range(1024)]
-    return b"".join([*parts, writer.flush()])
+    header = writer.compress(b"") + writer.flush(zlib.Z_FULL_FLUSH)
+    block = writer.compress(bytes(16 * MIB)) + writer.flush(zlib.Z_FULL_FLUSH)
+    return header + block * (MIB // len(block))
 
 
 def _zstd_bomb() -> bytes:
