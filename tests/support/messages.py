@@ -64,7 +64,7 @@ class Maker:
         if self._one_in(2):
             return _absent(field)
         value = self._value(field.kind, version)
-        if isinstance(value, Message) and says_nothing(value):
+        if isinstance(value, Message) and value == of_defaults(type(value)):
             return None
         return value
 
@@ -105,9 +105,9 @@ class Maker:
         return self._random.randrange(chances) == 0
 
 
-def says_nothing(struct: Message) -> bool:
-    """Whether every field has its default, so that Kafka would not send the struct as a tag."""
-    return all(getattr(struct, field.name) == field.absent for field in struct.fields)
+def of_defaults(cls: type[M]) -> M:
+    """The struct that says nothing: Kafka does not send it as a tag, and reads it when absent."""
+    return cls(**{field.name: _absent(field) for field in cls.fields})
 
 
 def _absent(field: Field) -> Any:
