@@ -6,9 +6,9 @@ by becoming leader even before any batch is written (otherwise the new leader co
 for its own epoch).
 
 The history is kept in `leader-epoch-checkpoint` in the log's directory. The file is replaced
-whenever entries change, without waiting for the disk; `flush()` makes it durable and is due
-before the log's recovery point moves on. What a power cut takes away is thus always found again
-in the batches above the recovery point.
+whenever entries change, without waiting for the disk; the log syncs it (`path`) before its
+recovery point moves on. What a power cut takes away is thus always found again in the batches
+above the recovery point.
 
 One owner: the log.
 """
@@ -43,17 +43,16 @@ class LeaderEpochs:
         """Load the history of the log in `directory`. `damage` says why it may be incomplete:
         then call clear() and assign() the epochs found in the log's batches."""
         self._files = files
-        self._path = f"{directory}/{LEADER_EPOCHS}"
+        self.path = f"{directory}/{LEADER_EPOCHS}"
         self._epochs: list[int] = []
         self._starts: list[int] = []
-        self._needs_sync = False
-        rows, self.damage = read_rows(files, self._path, _parse_entry)
+        rows, self.damage = read_rows(files, self.path, _parse_entry)
         self._load(rows)
 
     def _load(self, rows: list[EpochEntry]) -> None:
         for epoch, start in rows:
             if self._epochs and (epoch <= self._epochs[-1] or start <= self._starts[-1]):
-                self.damage = self.damage or f"{self._path}: entries do not grow at epoch {epoch}"
+                self.damage = self.damage or f"{self.path}: entries do not grow at epoch {epoch}"
                 continue
             self._epochs.append(epoch)
             self._starts.append(start)
@@ -130,21 +129,14 @@ class LeaderEpochs:
 
     def clear(self) -> None:
         self.damage = None
-        if self._epochs or self._files.exists(self._path):
+        if self._epochs or self._files.exists(self.path):
             self._epochs.clear()
             self._starts.clear()
             self._write()
 
-    def flush(self) -> None:
-        """Make the file durable. May run in a thread while nobody changes the entries."""
-        if self._needs_sync:
-            self._write(sync=True)
-
-    def _write(self, *, sync: bool = False) -> None:
+    def _write(self) -> None:
         rows = (f"{e} {s}" for e, s in zip(self._epochs, self._starts, strict=True))
-        self._needs_sync = True
-        write_rows(self._files, self._path, rows, sync=sync)
-        self._needs_sync = not sync
+        write_rows(self._files, self.path, rows, sync=False)
 
 
 def _parse_entry(line: str) -> EpochEntry:
