@@ -84,16 +84,17 @@ def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
     begins = 0
     for number, line in enumerate(re.split(r"\r\n|\n|\r", text), 1):
         line = line.lstrip(" \t\f")
-        if not begins and (not line or line[0] in "#!"):
-            continue
-        begins = begins or number
+        if not joined:
+            begins = number
+            if not line or line[0] in "#!":
+                continue
         backslashes = len(line) - len(line.rstrip("\\"))
         if backslashes % 2:
             joined += line[:-1]
             continue
         yield joined + line, begins
-        joined, begins = "", 0
-    if begins:
+        joined = ""
+    if joined:
         yield joined, begins
 
 

@@ -38,7 +38,7 @@ class Listeners:
 def read_listeners(config: ListenerSettings) -> Listeners:
     """Raises SettingsError with every problem found."""
     protocols = _protocol_map(config.listener_security_protocol_map)
-    hidden = {name.upper() for name in config.controller_listener_names}
+    hidden = {name.upper() for name in _parts(config.controller_listener_names or "")}
     bound = _endpoints("listeners", config.listeners, protocols, hidden)
     advertised = bound
     if config.advertised_listeners is not None:

@@ -223,10 +223,6 @@ def optional_text(name: str, doc: str, **traits: Unpack[Traits]) -> Setting[str 
     return Setting(name, Kind.STRING, None, doc, **traits)
 
 
-def class_name(name: str, doc: str, **traits: Unpack[Traits]) -> Setting[str | None]:
-    return Setting(name, Kind.CLASS, None, doc, **traits)
-
-
 def password(name: str, doc: str, **traits: Unpack[Traits]) -> Setting[str | None]:
     return Setting(name, Kind.PASSWORD, None, doc, **traits)
 

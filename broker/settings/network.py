@@ -11,7 +11,6 @@ from odradek.protocol.settings import (
     long,
     optional_text,
     text,
-    words,
 )
 
 _PROTOCOLS = [protocol.name for protocol in SecurityProtocol]
@@ -58,9 +57,8 @@ class ListenerSettings(Settings):
         "brokers.",
         importance=Importance.HIGH,
     )
-    controller_listener_names = words(
+    controller_listener_names = optional_text(
         "controller.listener.names",
-        (),
         "Listeners of this name in `listeners` are not opened: they are for KRaft controllers, "
         "which do not exist here.",
         importance=Importance.HIGH,

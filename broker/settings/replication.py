@@ -7,10 +7,10 @@ from odradek.protocol.settings import (
     Importance,
     Settings,
     boolean,
-    class_name,
     integer,
     long,
     optional_integer,
+    optional_text,
 )
 
 
@@ -78,7 +78,7 @@ class ReplicationSettings(Settings):
         "How often the high watermarks are written to disk.",
         importance=Importance.HIGH,
     )
-    replica_selector_class = class_name(
+    replica_selector_class = optional_text(
         "replica.selector.class",
         "How the replica for a consumer is chosen: RackAwareReplicaSelector sends consumers to a "
         "replica in their own rack; unset is always the leader.",

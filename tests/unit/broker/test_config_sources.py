@@ -39,6 +39,7 @@ def test_a_property_is_separated_by_equals_colon_or_space(line: str) -> None:
         ("a=", [("a", "")]),
         ("a=1\r\nb=2\rc=3", [("a", "1"), ("b", "2"), ("c", "3")]),
         ("a=1\\", [("a", "1")]),
+        ("\\\n# a comment\na=1", [("a", "1")]),
         ("a=trailing  ", [("a", "trailing  ")]),
         ("listeners=A://:1,B://:2", [("listeners", "A://:1,B://:2")]),
         ("", []),

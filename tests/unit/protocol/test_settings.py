@@ -24,7 +24,6 @@ from odradek.protocol.settings import (
     SettingTable,
     Source,
     boolean,
-    class_name,
     double,
     integer,
     long,
@@ -78,7 +77,8 @@ def problem(setting: Setting[Value], given: str) -> str:
         (words("x", (), ""), " a , b,c ", ("a", "b", "c")),
         (words("x", (), ""), "a,,b", ("a", "", "b")),
         (words("x", ("a",), ""), "  ", ()),
-        (class_name("x", ""), "a.b.C", "a.b.C"),
+        (Setting("x", Kind.CLASS, None, ""), "a.b.C", "a.b.C"),
+        (Setting("x", Kind.CLASS, None, ""), " ", None),
         (password("x", ""), " secret ", "secret"),
     ],
 )
