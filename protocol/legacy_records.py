@@ -219,9 +219,7 @@ def _sized(content: bytes | None) -> tuple[bytes, bytes]:
 # --- conversion
 
 
-def to_record_batch(
-    message_set: ReadableBuffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
-) -> bytes:
+def up_convert(message_set: ReadableBuffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
     """One batch of everything a producer of Produce v0-2 sent, at offsets 0, 1, 2, ... and
     compressed as the messages were (as the last one was, if they differ)."""
     messages = list(iter_messages(message_set))
@@ -241,7 +239,7 @@ def to_record_batch(
     return builder.build()
 
 
-def to_message_set(
+def down_convert(
     batches: ReadableBuffer,
     magic: int,
     *,

@@ -16,10 +16,10 @@ from odradek.protocol.compression import Codec, DecompressionTooLarge, compress
 from odradek.protocol.errors import Errors, KafkaError, ProtocolError
 from odradek.protocol.legacy_records import (
     build_message_set,
+    down_convert,
     iter_legacy_records,
     iter_messages,
-    to_message_set,
-    to_record_batch,
+    up_convert,
 )
 from odradek.protocol.records import (
     NO_TIMESTAMP,
@@ -187,7 +187,7 @@ def _in_our_terms(theirs: object) -> Record:
 def test_a_produced_message_set_becomes_one_batch(
     magic: int, codec: Codec, content: Content
 ) -> None:
-    batch = to_record_batch(build_message_set(records_of(content, magic, 900), magic, codec))
+    batch = up_convert(build_message_set(records_of(content, magic, 900), magic, codec))
     check_crc(batch)
     assert read_header(batch).codec is codec
     assert list(iter_records(batch, strict=True)) == records_of(content, magic)
@@ -199,7 +199,7 @@ def test_several_wrappers_become_one_batch() -> None:
         + build_message_set(plain(3), 1, Codec.GZIP)
         + build_message_set(plain(1), 1)
     )
-    batch = to_record_batch(message_set)
+    batch = up_convert(message_set)
     assert (read_header(batch).count, read_header(batch).codec) == (6, Codec.GZIP)
     assert [record.offset for record in iter_records(batch, strict=True)] == [0, 1, 2, 3, 4, 5]
 
@@ -210,7 +210,7 @@ def test_a_producer_may_not_set_log_append_time_nor_odd_timestamps() -> None:
     too_far = build_message_set([Record(0, -1, None, b""), Record(1, 2**63 - 1, None, b"")], 1)
     for message_set in (stamped, negative, too_far):
         with pytest.raises(KafkaError) as caught:
-            to_record_batch(message_set)
+            up_convert(message_set)
         assert caught.value.error is Errors.INVALID_TIMESTAMP
 
 
@@ -231,27 +231,27 @@ def test_batches_become_message_sets_without_headers_and_markers(
         record if magic else record._replace(timestamp=NO_TIMESTAMP) for record in plain(2, 100)
     ]
     for buffer in (log, memoryview(log)):
-        assert list(iter_legacy_records(to_message_set(buffer, magic))) == expected
+        assert list(iter_legacy_records(down_convert(buffer, magic))) == expected
 
 
 def test_down_conversion_starts_at_the_fetched_offset_and_skips_a_cut_off_batch() -> None:
     log = build_batch(plain(5)) + build_batch(plain(5, 5)) + build_batch(plain(5, 10))[:-1]
-    converted = to_message_set(log, 1, first_offset=7)
+    converted = down_convert(log, 1, first_offset=7)
     assert [record.offset for record in iter_legacy_records(converted)] == [7, 8, 9]
 
 
 def test_down_conversion_keeps_log_append_time() -> None:
     log = bytearray(build_batch(plain()))
     set_log_append_time(log, 0, NOW + 77)
-    (first, *_) = iter_messages(to_message_set(log, 1))
+    (first, *_) = iter_messages(down_convert(log, 1))
     assert first.is_log_append_time
     assert first.timestamp == NOW + 77
 
 
 def test_zstd_cannot_be_converted_either_way() -> None:
     for attempt in (
-        lambda: to_message_set(build_batch(plain(), Codec.ZSTD), 1),
-        lambda: to_record_batch(build_message_set(plain(), 1, Codec.ZSTD)),
+        lambda: down_convert(build_batch(plain(), Codec.ZSTD), 1),
+        lambda: up_convert(build_message_set(plain(), 1, Codec.ZSTD)),
     ):
         with pytest.raises(KafkaError) as caught:
             attempt()
@@ -288,7 +288,7 @@ BAD_SETS = {
 @pytest.mark.parametrize("message_set", BAD_SETS.values(), ids=BAD_SETS.keys())
 def test_a_message_set_that_lies_is_refused(message_set: bytes) -> None:
     with pytest.raises(ProtocolError):
-        to_record_batch(message_set)
+        up_convert(message_set)
 
 
 def wrap(inner: bytes, magic: int = 1, codec: Codec = Codec.GZIP) -> bytes:
@@ -313,14 +313,14 @@ def wrap(inner: bytes, magic: int = 1, codec: Codec = Codec.GZIP) -> bytes:
 )
 def test_a_wrapper_holds_whole_plain_messages_of_its_own_magic(inner: bytes) -> None:
     with pytest.raises(ProtocolError):
-        to_record_batch(wrap(inner))
+        up_convert(wrap(inner))
 
 
 def test_a_batch_is_no_message_set_and_the_other_way_round() -> None:
     with pytest.raises(UnsupportedMagic):
         list(iter_messages(build_batch(plain())))
     with pytest.raises(UnsupportedMagic):
-        to_message_set(build_message_set(plain(), 1), 1)
+        down_convert(build_message_set(plain(), 1), 1)
 
 
 def test_any_flipped_bit_under_the_crc_is_noticed() -> None:
@@ -335,16 +335,16 @@ def test_any_flipped_bit_under_the_crc_is_noticed() -> None:
 
 def test_all_wrappers_together_stay_below_the_cap() -> None:
     one = build_message_set([Record(0, NOW, None, bytes(60_000))], 1, Codec.GZIP)
-    assert read_header(to_record_batch(one, max_bytes=100_000)).count == 1
+    assert read_header(up_convert(one, max_bytes=100_000)).count == 1
     with pytest.raises(DecompressionTooLarge):
-        to_record_batch(one * 2, max_bytes=100_000)
+        up_convert(one * 2, max_bytes=100_000)
 
 
 def attempt_all(message_set: bytes) -> None:
     """Everything a broker or consumer does. Anything but our own errors fails the test."""
     for use in (
         lambda: list(iter_legacy_records(message_set, may_be_cut_off=True, max_bytes=1 << 20)),
-        lambda: to_record_batch(message_set, max_bytes=1 << 20),
+        lambda: up_convert(message_set, max_bytes=1 << 20),
     ):
         try:
             use()
@@ -386,7 +386,7 @@ def test_mutated_batches_are_converted_or_refused(magic: int, chance: Random) ->
             mutated[chance.randrange(12, len(mutated))] = chance.randrange(256)
         write_base_offset_and_epoch(mutated, 0, 5, 0)
         try:
-            to_message_set(mutated, magic, max_bytes=1 << 20)
+            down_convert(mutated, magic, max_bytes=1 << 20)
         except (ProtocolError, KafkaError):
             continue
 
