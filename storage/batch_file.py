@@ -4,6 +4,9 @@
 Walks begin at a batch boundary. What is no batch where one must be is CORRUPT_MESSAGE, except for
 `valid_batches`, which exists to find out where the good part ends.
 
+A hole is a stretch of bytes that recovery found broken in the middle of the file. Walks pass over
+it as if it were one batch with the offsets that are missing; nobody is given its bytes.
+
 The file is opened at first use. One owner, the segment; slices may leave its thread.
 """
 
@@ -49,11 +52,12 @@ class ValidBatch(NamedTuple):
 
 
 class BatchFile:
-    __slots__ = ("_file", "_files", "path", "size")
+    __slots__ = ("_file", "_files", "_holes", "path", "size")
 
     def __init__(self, files: Files, path: str, size: int = 0) -> None:
         self._files = files
         self._file: File | None = None
+        self._holes: dict[int, Located] = {}
         self.path = path
         self.size = size
 
@@ -77,6 +81,10 @@ class BatchFile:
         """Forget every byte from `size` on, and what was preallocated."""
         self.file.truncate(size)
         self.size = size
+        self._holes = {at: hole for at, hole in self._holes.items() if at < size}
+
+    def note_hole(self, hole: Located) -> None:
+        self._holes[hole.position] = hole
 
     def release(self) -> None:
         """Give the descriptor back; slices that are out keep it."""
@@ -100,12 +108,17 @@ class BatchFile:
 
     def find(self, offset: int, position: int) -> Located | None:
         """The first batch from `position` on whose last offset is at or above `offset`."""
-        end = self.size
+        end, holes = self.size, self._holes
         pread = self.file.pread
         while position < end:
+            if holes and (hole := holes.get(position)):
+                if hole.last_offset >= offset:
+                    return hole
+                position += hole.size_bytes
+                continue
             chunk = pread(_LOOKUP_BYTES, position)
             at, last = 0, min(len(chunk), end - position) - _BOUNDS.size
-            while at <= last:
+            while at <= last and not (holes and position + at in holes):
                 base_offset, length, delta = _BOUNDS.unpack_from(chunk, at)
                 if length < _LEAST_LENGTH:
                     raise self._corrupt(position + at)
@@ -121,28 +134,39 @@ class BatchFile:
     def boundary_before(self, limit: int, position: int) -> int:
         """The end of the last batch, walking from `position`, that ends at or before `limit`."""
         while position < self.size:
-            head = self.file.pread(_BOUNDS.size, position)
-            if len(head) < _BOUNDS.size:
-                raise self._corrupt(position)
-            _, length, _ = _BOUNDS.unpack(head)
-            if length < _LEAST_LENGTH:
-                raise self._corrupt(position)
-            if position + LOG_OVERHEAD_BYTES + length > limit:
+            size_bytes = self._size_at(position)
+            if position + size_bytes > limit:
                 return position
-            position += LOG_OVERHEAD_BYTES + length
+            position += size_bytes
         return position
+
+    def _size_at(self, position: int) -> int:
+        if position in self._holes:
+            return self._holes[position].size_bytes
+        head = self.file.pread(_BOUNDS.size, position)
+        if len(head) < _BOUNDS.size:
+            raise self._corrupt(position)
+        length: int = _BOUNDS.unpack(head)[1]
+        if length < _LEAST_LENGTH:
+            raise self._corrupt(position)
+        return LOG_OVERHEAD_BYTES + length
 
     def header_at(self, position: int) -> BatchHeader:
         return self._header(self.file.pread(HEADER_BYTES, position), 0, position)
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of every batch."""
-        end = self.size
+        """(position, header) of every batch; a cut-off one is corrupt."""
+        end, holes = self.size, self._holes
         while position < end:
+            if position in holes:
+                position += holes[position].size_bytes
+                continue
             chunk = self.file.pread(_LOOKUP_BYTES, position)
             at, last = 0, min(len(chunk), end - position) - HEADER_BYTES
-            while at <= last:
+            while at <= last and position + at not in holes:
                 header = self._header(chunk, at, position + at)
+                if position + at + header.size_bytes > end:
+                    raise self._corrupt(position + at)
                 yield position + at, header
                 at += header.size_bytes
             if at == 0:
@@ -190,6 +214,34 @@ class BatchFile:
             return None
         data = memoryview(self.read(position, header.size_bytes))
         return ValidBatch(position, header, data) if crc_matches(data, 0, header) else None
+
+    def next_valid_batch(self, position: int, *, at_least: int, below: int) -> ValidBatch | None:
+        """The first good batch behind the broken one at `position`, with a base offset in that
+        range: where the broken one's length says, or else wherever one can be found."""
+        head = self.read(position, _BOUNDS.size)
+        if len(head) == _BOUNDS.size:
+            length: int = _BOUNDS.unpack(head)[1]
+            batch = self.valid_batch_at(position + LOG_OVERHEAD_BYTES + length)
+            if length > 0 and batch and at_least <= batch.header.base_offset < below:
+                return batch
+        for candidate in self._positions_of_magic(position + 1):
+            if self.begins_batch(candidate, at_least=at_least, at_most=below - 1):
+                batch = self.valid_batch_at(candidate)
+                if batch is not None:
+                    return batch
+        return None
+
+    def _positions_of_magic(self, position: int) -> Iterator[int]:
+        """Where a batch could begin, going by the one byte that every batch has in common."""
+        magic = bytes([MAGIC])
+        while position < self.size:
+            chunk = self.read(position, _SCAN_BYTES)
+            at = chunk.find(magic, _MAGIC_AT)
+            while at >= 0:
+                yield position + at - _MAGIC_AT
+                at = chunk.find(magic, at + 1)
+            # Overlap, so that no batch hides at the end of a chunk.
+            position += len(chunk) - _MAGIC_AT if len(chunk) == _SCAN_BYTES else len(chunk)
 
 
 def _whole_batches(chunk: memoryview) -> Iterator[tuple[int, BatchHeader]]:

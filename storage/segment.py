@@ -26,14 +26,15 @@ _log = logging.getLogger(__name__)
 LOG, INDEX, TIME_INDEX, TXN_INDEX = ".log", ".index", ".timeindex", ".txnindex"
 SEGMENT_FILES = (INDEX, TIME_INDEX, TXN_INDEX, LOG)
 
-MAX_RELATIVE_OFFSET = 0x7FFFFFFF
-
 
 def segment_path(directory: str, base_offset: int, kind: str, suffix: str = "") -> str:
     return f"{directory}/{base_offset:020d}{kind}{suffix}"
 
 
 class Segment:
+    # Index entries have 31 bits for an offset's distance from the base.
+    MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+
     __slots__ = (
         "_bytes_since_index",
         "_files",
@@ -100,6 +101,10 @@ class Segment:
     def path(self, kind: str) -> str:
         return segment_path(self.directory, self.base_offset, kind, self.suffix)
 
+    def side_files(self) -> list[str]:
+        """The paths of the files that go with the log file; some may not exist."""
+        return [self.path(kind) for kind in (INDEX, TIME_INDEX, TXN_INDEX)]
+
     def create(self, preallocate_bytes: int = 0) -> None:
         """Make the log file of a new segment. The caller syncs the directory with its flush."""
         self.batches.create(preallocate_bytes)
@@ -136,10 +141,6 @@ class Segment:
     @property
     def is_index_full(self) -> bool:
         return self.offset_index.is_full or self.time_index.is_full
-
-    def can_hold(self, last_offset: int) -> bool:
-        """Whether the offset fits the 31 bits that index entries have for it."""
-        return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     # Timestamps -----------------------------------------------------------------------------
 
@@ -234,7 +235,7 @@ class Segment:
     def rebuild_indexes(self, reason: str) -> None:
         """Make both indexes again by walking the headers: for one that is missing or wrong."""
         _log.warning("Building the indexes of %s again: %s", self.batches.path, reason)
-        self.index_batches(list(self.batches.headers()))
+        self.index_batches(self.batches.headers())
 
     def index_batches(self, batches: Iterable[tuple[int, BatchHeader]]) -> None:
         """Replace both indexes by ones for these batches: (position, header), in order.

@@ -1,0 +1,423 @@
+"""One partition's log: a run of segments that is appended to, read, cut and flushed.
+
+Offsets: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset; the last three
+are exclusive ends. recovery_point <= log_end_offset says below which everything is on disk.
+
+Owner: one thread (the broker's loop). Nothing here waits for the disk except `close` and `flush`,
+which are for the moments before and after the loop runs; `log_flush` tells what happens in between.
+
+The first I/O error fences the log (see `fence`); `on_failure` tells the owner of its directory.
+
+Logs are opened by `recovery.open_log`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from odradek.protocol.clock import Clock
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.records import NO_TIMESTAMP, BatchHeader, EndTxnMarker
+from odradek.protocol.types import TopicPartition
+from odradek.storage import log_reading
+from odradek.storage.checkpoints import LEADER_EPOCHS
+from odradek.storage.epochs import EpochEnd, EpochEntry, LeaderEpochs
+from odradek.storage.fence import Fenced, fencing
+from odradek.storage.files import Buffer, Files
+from odradek.storage.follower_batches import check_replicated
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_flush import Flush
+from odradek.storage.log_reading import Bounds, Isolation, ReadLimits, ReadResult, TimestampedOffset
+from odradek.storage.producer_entry import BatchMetadata
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.retention import Deletion, retain
+from odradek.storage.segment import Segment
+from odradek.storage.segments import Segments
+from odradek.storage.txn_markers import NO_MARKERS, read_markers
+from odradek.storage.validation import FIRST_VERSION_WITH_ZSTD, Origin, validate_and_stamp
+
+
+class AppendInfo(NamedTuple):
+    """Where records went."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1 unless the broker's clock stamped the batch
+    log_start_offset: int
+    is_duplicate: bool = False  # the batch was there already; nothing was appended
+
+
+@dataclass(slots=True, kw_only=True)
+class LogParts:
+    """What a log is made of when it is opened."""
+
+    topic_partition: TopicPartition
+    directory: str
+    files: Files
+    clock: Clock
+    segments: Segments
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    damage: list[range] = field(default_factory=list)
+    on_failure: Callable[[OSError], None]
+
+
+class Log(Fenced):
+    def __init__(self, parts: LogParts) -> None:
+        super().__init__(f"log {parts.topic_partition}", parts.on_failure)
+        self.topic_partition = parts.topic_partition
+        self.directory = parts.directory
+        self.segments = parts.segments
+        self.epochs = parts.epochs
+        self.producers = parts.producers
+        self.log_start_offset = parts.log_start_offset
+        self.log_end_offset = parts.log_end_offset
+        self.recovery_point = parts.recovery_point
+        self.high_watermark = parts.log_start_offset
+        # Ranges of offsets that recovery found broken below the recovery point.
+        self.damage = parts.damage
+        self.last_flush_ms = parts.clock.now_ms()
+        self._files = parts.files
+        self._clock = parts.clock
+        # Counts the times that the log was cut.
+        self._shape = 0
+        self._synced_epochs: list[EpochEntry] | None = None
+        self._is_name_synced = False
+
+    def __repr__(self) -> str:
+        return f"Log({self.directory!r}, {self.log_start_offset}..{self.log_end_offset})"
+
+    @property
+    def config(self) -> LogConfig:
+        return self.segments.config
+
+    def use_config(self, config: LogConfig) -> None:
+        """Take a changed configuration; index settings apply from the next segment on."""
+        self.segments.use_config(config)
+
+    # Bounds ---------------------------------------------------------------------------------
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.producers.last_stable_offset(self.high_watermark)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    def bounds(self) -> Bounds:
+        high_watermark = self.high_watermark
+        last_stable = self.producers.last_stable_offset(high_watermark)
+        return Bounds(self.log_start_offset, last_stable, high_watermark, self.log_end_offset)
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, kept between log start and log end; returns what it became."""
+        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
+        return self.high_watermark
+
+    # Append ---------------------------------------------------------------------------------
+
+    @fencing
+    def append_as_leader(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        origin: Origin = Origin.CLIENT,
+        produce_version: int = FIRST_VERSION_WITH_ZSTD,
+    ) -> AppendInfo:
+        """Check a produced batch, write its offset and epoch into `records`, and append it."""
+        header, data, log_append_time_ms = validate_and_stamp(
+            records,
+            next_offset=self.log_end_offset,
+            leader_epoch=leader_epoch,
+            config=self.segments.config,
+            now_ms=self._clock.now_ms(),
+            origin=origin,
+            produce_version=produce_version,
+        )
+        headers = (header,)
+        markers = NO_MARKERS if origin is Origin.CLIENT else read_markers(data, headers)
+        if header.producer_id >= 0:
+            repeated = self._check_producer(header, markers, origin)
+            if repeated is not None:
+                return self._repeated(repeated)
+        self._append(data, headers, markers)
+        last_offset = self.log_end_offset - 1
+        return AppendInfo(
+            header.base_offset, last_offset, log_append_time_ms, self.log_start_offset
+        )
+
+    def _check_producer(
+        self, header: BatchHeader, markers: dict[int, EndTxnMarker], origin: Origin
+    ) -> BatchMetadata | None:
+        """The place of the batch that this one repeats; raises when it may not be appended."""
+        if origin is Origin.CLIENT:
+            return self.producers.check(header)
+        if (marker := markers.get(header.base_offset)) is not None:
+            self.producers.check_marker(header, marker)
+        else:
+            self.producers.check_internal(header)
+        return None
+
+    def _repeated(self, batch: BatchMetadata) -> AppendInfo:
+        timestamp = batch.timestamp if self.config.uses_append_time else NO_TIMESTAMP
+        return AppendInfo(
+            batch.base_offset, batch.last_offset, timestamp, self.log_start_offset, True
+        )
+
+    @fencing
+    def append_as_follower(self, records: Buffer) -> AppendInfo | None:
+        """Append batches fetched from the leader as they are; a cut-off last one is ignored.
+
+        None when there was no whole batch.
+        """
+        data, headers = check_replicated(records, self.log_end_offset, is_empty=self._is_empty())
+        if not headers:
+            return None
+        markers = read_markers(data, headers)
+        first_offset = headers[0].base_offset
+        if first_offset < self.log_end_offset:
+            # The leader's first batch straddles its log start, at which this empty log waits.
+            self._restart_at(first_offset, log_start=self.log_start_offset)
+        self._append(data, headers, markers)
+        last_offset = self.log_end_offset - 1
+        return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset)
+
+    def _is_empty(self) -> bool:
+        return self.log_start_offset == self.log_end_offset and not self.segments.active.size
+
+    def _append(
+        self, data: Buffer, headers: Sequence[BatchHeader], markers: dict[int, EndTxnMarker]
+    ) -> None:
+        """Everything that follows from batches being good: bytes, epochs, producers, log end."""
+        if self.segments.must_roll_for(len(data), headers):
+            self._roll(headers[0].base_offset)
+        if headers[-1].leader_epoch != self.epochs.latest_epoch:
+            for header in headers:
+                if header.leader_epoch >= 0:
+                    self.epochs.assign(header.leader_epoch, header.base_offset)
+        segment = self.segments.active
+        segment.append(data, headers)
+        producers = self.producers
+        for header in headers:
+            marker = markers.get(header.base_offset) if markers else None
+            if marker is None:
+                producers.update(header)
+            elif (aborted := producers.update_marker(header, marker)) is not None:
+                segment.transactions.append(aborted)
+        self.log_end_offset = producers.map_end_offset
+
+    @fencing
+    def roll(self) -> None:
+        """Begin a new segment at the log end, unless the active one is still empty."""
+        if self.segments.active.size:
+            self._roll(self.log_end_offset)
+
+    def _roll(self, base_offset: int) -> None:
+        if self.segments.active.size:
+            self.producers.take_snapshot()
+        self.segments.roll(base_offset)
+
+    # Reading --------------------------------------------------------------------------------
+
+    @fencing
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: Isolation = Isolation.LOG_END,
+        min_one_batch: bool = True,
+    ) -> ReadResult:
+        """Whole batches from `offset` on. With LAST_STABLE also the aborted transactions."""
+        bounds = self.bounds()
+        log_reading.check_in_range(offset, bounds)
+        upper = bounds.upper(isolation)
+        if self.damage:
+            upper = log_reading.stop_at_damage(offset, upper, self.damage)
+        found = None
+        if offset < upper:
+            limits = ReadLimits(max_bytes, upper, bounds.log_end, min_one_batch)
+            found = log_reading.read_batches(self.segments, offset, limits)
+        aborted = None
+        if isolation is Isolation.LAST_STABLE:
+            aborted = []
+            if found is not None:
+                aborted = log_reading.aborted_transactions(self.segments, offset, found, upper)
+        return ReadResult(found.records if found else None, bounds, aborted)
+
+    @fencing
+    def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
+        """The first record with that timestamp or a later one; the caller knows how far it may
+        look."""
+        return log_reading.first_at_or_after(self.segments, timestamp, self.bounds())
+
+    @fencing
+    def latest_timestamp(self) -> TimestampedOffset | None:
+        """The record with the largest timestamp."""
+        return log_reading.latest_timestamp(self.segments)
+
+    # Epochs ---------------------------------------------------------------------------------
+
+    @fencing
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Become leader: the epoch begins here even before its first batch."""
+        self.epochs.assign(leader_epoch, self.log_end_offset)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEnd:
+        return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    # Cutting --------------------------------------------------------------------------------
+
+    @fencing
+    def truncate_to(self, offset: int) -> None:
+        """Drop everything from `offset` on, and the whole batch that contains it."""
+        if offset >= self.log_end_offset:
+            self.epochs.truncate_from_end(offset)
+            return
+        if offset < self.segments.first.base_offset:
+            self._restart_at(offset)
+            return
+        self.segments.discard(self.segments.above(offset))
+        active = self.segments.active
+        found = active.locate(offset)
+        active.truncate_to(offset)
+        end = min(offset, found.base_offset) if found else offset
+        self.epochs.truncate_from_end(end)
+        self._end_at(end)
+        self._replay_producers()
+
+    @fencing
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Empty the log; its next record gets `offset`."""
+        self._restart_at(offset)
+
+    def _restart_at(self, offset: int, log_start: int | None = None) -> None:
+        self.segments.discard(list(self.segments))
+        self.segments.create(offset)
+        self.epochs.clear()
+        self.producers.start_at(offset)
+        self._end_at(offset)
+        self.log_start_offset = offset if log_start is None else log_start
+        self.high_watermark = self.log_start_offset
+
+    def _end_at(self, offset: int) -> None:
+        self._shape += 1
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+        self.damage = [broken for broken in self.damage if broken.start < offset]
+
+    def _replay_producers(self) -> None:
+        """Bring the producer state from its last snapshot to the log end."""
+        now_ms = self._clock.now_ms()
+        self.producers.truncate_and_reload(self.log_start_offset, self.log_end_offset, now_ms)
+        for _, header, batch in log_reading.replay(self.segments, self.producers.map_end_offset):
+            self.producers.apply(header, batch)
+
+    @fencing
+    def advance_log_start(self, offset: int) -> None:
+        """Forget records below `offset`, which must not be above the high watermark."""
+        if offset > self.high_watermark:
+            raise KafkaError(
+                Errors.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is above the high watermark {self.high_watermark}",
+            )
+        if offset <= self.log_start_offset:
+            return
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        self.producers.advance_log_start(offset)
+
+    @fencing
+    def apply_retention(self) -> list[Deletion]:
+        """Delete the segments that retention and the log start offset leave no use for."""
+        decision = retain(
+            self.segments.facts(self.log_end_offset),
+            config=self.config,
+            log_start=self.log_start_offset,
+            high_watermark=self.high_watermark,
+            now_ms=self._clock.now_ms(),
+        )
+        if not decision.deletions:
+            return []
+        if decision.roll_first:
+            self._roll(self.log_end_offset)
+        doomed = {deletion.base_offset for deletion in decision.deletions}
+        self.advance_log_start(decision.log_start)
+        self.segments.discard([s for s in self.segments if s.base_offset in doomed])
+        for base_offset in doomed:
+            self.producers.snapshots.remove(base_offset)
+        return decision.deletions
+
+    @fencing
+    def replace_segments(self, new: Sequence[Segment], old: Sequence[Segment]) -> None:
+        """Put compacted segments in the place of those they were made from."""
+        self.segments.replace(new, old)
+
+    # Durability -----------------------------------------------------------------------------
+
+    @property
+    def unflushed_records(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    def is_flush_due(self, now_ms: int) -> bool:
+        """Whether flush.messages or flush.ms ask for it, or a segment was completed."""
+        if not self.unflushed_records:
+            return False
+        return (
+            self.unflushed_records >= self.config.flush_messages
+            or now_ms - self.last_flush_ms >= self.config.flush_ms
+            or self.recovery_point < self.segments.active.base_offset
+        )
+
+    @fencing
+    def begin_flush(self) -> Flush:
+        """Note what has to be synced; see `log_flush`."""
+        unsynced = self.segments.reaching(self.recovery_point)
+        side_files = [path for segment in unsynced[:-1] for path in segment.side_files()]
+        snapshots = self.producers.snapshots
+        side_files += [snapshots.path(o) for o in snapshots.offsets if o > self.recovery_point]
+        directories = []
+        if self.epochs.entries != self._synced_epochs:
+            self._synced_epochs = self.epochs.entries
+            side_files.append(f"{self.directory}/{LEADER_EPOCHS}")
+            self.segments.has_unsynced_names = True
+        if self.segments.has_unsynced_names or side_files:
+            self.segments.has_unsynced_names = False
+            directories.append(self.directory)
+        if not self._is_name_synced:
+            self._is_name_synced = True
+            directories.append(self.directory.rpartition("/")[0])
+        self.last_flush_ms = self._clock.now_ms()
+        logs = [segment.batches.file for segment in unsynced]
+        return Flush(self._files, self.log_end_offset, self._shape, logs, side_files, directories)
+
+    def finish_flush(self, flush: Flush) -> None:
+        """Publish what a flush has made durable."""
+        if flush.shape == self._shape and self.failure is None:
+            self.recovery_point = max(self.recovery_point, flush.target_offset)
+
+    @fencing
+    def flush(self) -> None:
+        """Sync here and now: blocks."""
+        flush = self.begin_flush()
+        flush.run()
+        self.finish_flush(flush)
+
+    @fencing
+    def close(self) -> None:
+        """Make everything durable and give back files. Blocks. The log is of no use afterwards."""
+        active = self.segments.active
+        active.become_inactive()
+        self.producers.take_snapshot()
+        flush = self.begin_flush()
+        flush = flush._replace(side_files=[*flush.side_files, *active.side_files()])
+        flush.run()
+        self.finish_flush(flush)
+        self.segments.release()
