@@ -206,8 +206,13 @@ def probe_replicas(image: ClusterImage, broker_id: int) -> Decision:
     return Decision(image, Plan(lead=hosted, lead_on=frozenset({broker_id})))
 
 
-def delete_topics(image: ClusterImage, names: Set[str]) -> Decision:
-    """Announce that topics are going, and have their replicas deleted wherever a broker lives."""
+def delete_topics(
+    image: ClusterImage, names: Set[str], done: Set[tuple[TopicPartition, int]] = frozenset()
+) -> Decision:
+    """Announce that topics are going, and have their replicas deleted wherever a broker lives.
+
+    `done` are replicas that are gone already.
+    """
     image = image.with_deleting(image.deleting | names)
     known = {name for name in names if name in image.topics}
     stop = [
@@ -215,7 +220,7 @@ def delete_topics(image: ClusterImage, names: Set[str]) -> Decision:
         for name in sorted(known)
         for where in image.topics[name].partitions()
         for broker_id in _replicas(image, where)
-        if broker_id in image.brokers
+        if broker_id in image.brokers and (where, broker_id) not in done
     ]
     return Decision(image, Plan(stop=tuple(stop), vanishing=frozenset(known)))
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from odradek.controller.znodes import Assignment, BrokerRegistration, Endpoint, PartitionState
+from odradek.controller.znodes import Assignment, BrokerRegistration, PartitionState
+from odradek.protocol.endpoints import Endpoint
 from odradek.protocol.types import TopicPartition
 
 Key = TypeVar("Key")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from odradek.controller.fields import BadNode, Fields, encode, parse_integer
+from odradek.protocol.endpoints import Endpoint, SecurityProtocol, parse_endpoint
 from odradek.protocol.types import NO_ID, TopicPartition, id_from_text, id_to_text
 
 NO_LEADER: Final = -1
@@ -45,27 +46,6 @@ def decode_epoch(data: bytes) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    listener: str
-    host: str
-    port: int
-    security_protocol: str = "PLAINTEXT"
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.listener}://{host}:{self.port}"
-
-    @classmethod
-    def parse(cls, text: str, protocols: Mapping[str, str]) -> "Endpoint":
-        listener, mark, address = text.partition("://")
-        host, colon, port = address.rpartition(":")
-        if not mark or not colon:
-            raise BadNode(f"not an endpoint: {text[:80]!r}")
-        number = parse_integer("port", port)
-        return cls(listener, host.strip("[]"), number, protocols.get(listener, listener))
-
-
-@dataclass(frozen=True, slots=True)
 class BrokerRegistration:
     """/brokers/ids/N: how to reach a broker, as long as it lives."""
 
@@ -75,14 +55,14 @@ class BrokerRegistration:
     jmx_port: int = -1
 
     def encode(self) -> bytes:
-        plain = next((e for e in self.endpoints if e.security_protocol == "PLAINTEXT"), None)
+        plain = next((e for e in self.endpoints if e.security is SecurityProtocol.PLAINTEXT), None)
         fields: dict[str, object] = {
             "version": 5,
             "host": None if plain is None else plain.host,
             "port": -1 if plain is None else plain.port,
             "endpoints": [str(endpoint) for endpoint in self.endpoints],
             "listener_security_protocol_map": {
-                endpoint.listener: endpoint.security_protocol for endpoint in self.endpoints
+                endpoint.listener: endpoint.security.name for endpoint in self.endpoints
             },
             "jmx_port": self.jmx_port,
             "timestamp": str(self.timestamp_ms),
@@ -105,10 +85,20 @@ class BrokerRegistration:
 def _endpoints(fields: Fields) -> tuple[Endpoint, ...]:
     if "endpoints" not in fields:
         # Version 1, of brokers that knew one plain listener only.
-        return (Endpoint("PLAINTEXT", fields.text("host"), fields.integer("port")),)
-    names = fields.object("listener_security_protocol_map")
-    protocols = {name: names.text(name) for name in names.names()}
-    return tuple(Endpoint.parse(text, protocols) for text in fields.texts("endpoints"))
+        plain = SecurityProtocol.PLAINTEXT
+        return (Endpoint(plain.name, plain, fields.text("host"), fields.integer("port")),)
+    protocols = fields.object("listener_security_protocol_map")
+    return tuple(_endpoint(text, protocols) for text in fields.texts("endpoints"))
+
+
+def _endpoint(text: str, protocols: Fields) -> Endpoint:
+    try:
+        listener, host, port = parse_endpoint(text)
+        # Older brokers name their listeners after the protocol.
+        security = SecurityProtocol[protocols.text(listener, listener)]
+    except (ValueError, KeyError) as error:
+        raise BadNode(f"not an endpoint: {error}") from None
+    return Endpoint(listener, security, host, port)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from odradek.controller.znodes import (
     ConfigChange,
     ConfigNode,
     ControllerNode,
-    Endpoint,
     PartitionState,
     ProducerIdBlock,
     TopicAssignment,
@@ -37,8 +36,10 @@ from odradek.controller.znodes_security import (
     encode_acls,
     encode_literal_acl_change,
 )
+from odradek.protocol.endpoints import Endpoint, SecurityProtocol
 from odradek.protocol.types import NO_ID, TopicPartition, id_from_text
 
+PLAINTEXT = SecurityProtocol.PLAINTEXT
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAKg"
 
 # (value, its JSON) for every class of node that encodes itself.
@@ -48,13 +49,13 @@ NODES = [
         b'{"version":2,"brokerid":1,"timestamp":"1700000000000","kraftControllerEpoch":-1}',
     ),
     (
-        BrokerRegistration((Endpoint("LISTENER", "h", 9092, "PLAINTEXT"),), 17, rack="r1"),
+        BrokerRegistration((Endpoint("LISTENER", PLAINTEXT, "h", 9092),), 17, rack="r1"),
         b'{"version":5,"host":"h","port":9092,"endpoints":["LISTENER://h:9092"],'
         b'"listener_security_protocol_map":{"LISTENER":"PLAINTEXT"},"jmx_port":-1,'
         b'"timestamp":"17","rack":"r1","features":{}}',
     ),
     (
-        BrokerRegistration((Endpoint("OUT", "::1", 9093, "SASL_SSL"),), 17),
+        BrokerRegistration((Endpoint("OUT", SecurityProtocol.SASL_SSL, "::1", 9093),), 17),
         b'{"version":5,"host":null,"port":-1,"endpoints":["OUT://[::1]:9093"],'
         b'"listener_security_protocol_map":{"OUT":"SASL_SSL"},"jmx_port":-1,'
         b'"timestamp":"17","features":{}}',
@@ -134,7 +135,7 @@ def test_older_versions_are_read():
     topic = TopicAssignment.decode(b'{"version":1,"partitions":{"1":[2],"0":[1]}}')
     assert topic == TopicAssignment(NO_ID, {0: Assignment((1,)), 1: Assignment((2,))})
     broker = BrokerRegistration.decode(b'{"version":1,"host":"h","port":1,"jmx_port":9}')
-    assert broker.endpoints == (Endpoint("PLAINTEXT", "h", 1),)
+    assert broker.endpoints == (Endpoint("PLAINTEXT", PLAINTEXT, "h", 1),)
     change = ConfigChange.decode(b'{"version":1,"entity_type":"topics","entity_name":"T"}')
     assert change == ConfigChange("topics/T")
     assert ConfigNode.decode(b"") == ConfigNode({})

@@ -14,7 +14,8 @@ from odradek.controller.decide import Decision, Membership, Plan, Terms
 from odradek.controller.image import Broker, ClusterImage, Topic
 from odradek.controller.isr_changes import Granted, IsrChange, judge
 from odradek.controller.leadership import ElectionType
-from odradek.controller.znodes import Assignment, BrokerRegistration, Endpoint, PartitionState
+from odradek.controller.znodes import Assignment, BrokerRegistration, PartitionState
+from odradek.protocol.endpoints import Endpoint, SecurityProtocol
 from odradek.protocol.types import TopicPartition
 
 
@@ -25,7 +26,7 @@ def tell(story: str, terms: Terms | None = None) -> str:
 
 
 def broker(broker_id: int, epoch: int, rack: str | None = None) -> Broker:
-    endpoint = Endpoint("PLAINTEXT", f"host{broker_id}", 9092)
+    endpoint = Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, f"host{broker_id}", 9092)
     return Broker(broker_id, epoch, BrokerRegistration((endpoint,), 0, rack))
 
 
