@@ -1,0 +1,1 @@
+"""The answers to requests, one module per family of APIs."""

@@ -1,0 +1,52 @@
+"""Which handler answers which request: a list of values, from which all else is derived.
+
+Handler classes offer their routes; dispatch makes its table of them, and ApiVersions its answer.
+An API without a route is not advertised and not answered.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from odradek.broker.context import RequestContext
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.schema import Request, Response, Versions
+
+R = TypeVar("R", bound=Request)
+
+Answer: TypeAlias = Response | Awaitable[Response | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[R]):
+    """`handler` is stage one: it runs at once, in the order of the connection's requests.
+
+    It returns the response, None when none is ever sent, or an awaitable: stage two, which may
+    end later and lets the connection's next request begin meanwhile. A future is cheaper than a
+    coroutine, and means that the handler has let go of the request's records.
+
+    `failure` makes the response that tells of a KafkaError; it must not fail itself.
+    """
+
+    request: type[R]
+    versions: Versions
+    handler: Callable[[R, RequestContext], Answer]
+    failure: Callable[[R, KafkaError], Response]
+    unsupported: Callable[[], Response] | None = None
+    """The answer, in version 0, to a version outside the range; without it the peer is cut off."""
+
+
+AnyRoute: TypeAlias = Route[Any]
+
+
+def table_of(routes: Iterable[AnyRoute]) -> dict[int, AnyRoute]:
+    """The routes by api key."""
+    table: dict[int, AnyRoute] = {}
+    for route in routes:
+        name = route.request.__name__
+        assert route.request.api_key not in table, f"two routes for {name}"
+        assert route.versions.last is not None, f"{name} is served in versions without an end"
+        for version in (route.versions.first, route.versions.last):
+            assert version in route.request.versions, f"{name} has no version {version}"
+        table[route.request.api_key] = route
+    return table
