@@ -4,7 +4,8 @@ The controller sends UpdateMetadata; nothing else changes the view. A reader tak
 sees one state of the cluster however long it works with it.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from odradek.protocol.endpoints import Endpoint, SecurityProtocol
@@ -65,12 +66,30 @@ class ClusterView:
         return None if broker is None else broker.endpoints.get(listener)
 
 
+Condition = Callable[[ClusterView], bool]
+
+
 class MetadataCache:
     """Holds the current view. One owner: the handler of UpdateMetadata."""
 
     def __init__(self) -> None:
         self.view = ClusterView()
         self.controller_epoch = 0
+        self._waiting: list[tuple[Condition, asyncio.Future[None]]] = []
+
+    async def wait_until(self, condition: Condition, timeout_seconds: float) -> bool:
+        """Whether the view came to meet the condition before the time was over."""
+        if condition(self.view):
+            return True
+        met: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((condition, met))
+        try:
+            await asyncio.wait_for(met, timeout_seconds)
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting = [entry for entry in self._waiting if entry[1] is not met]
+        return True
 
     def apply(self, request: UpdateMetadataRequest) -> None:
         """Take over what the controller says. Raises KafkaError when an old one says it."""
@@ -97,6 +116,9 @@ class MetadataCache:
             topics=topics,
             names_by_id=names_by_id,
         )
+        for condition, met in self._waiting:
+            if not met.done() and condition(self.view):
+                met.set_result(None)
 
 
 def _topic_states(request: UpdateMetadataRequest) -> list[UpdateMetadataTopicState]:

@@ -37,10 +37,25 @@ class Leader:
         self.isr = Isr(frozenset(isr))
         self.epoch_start_offset = epoch_start_offset
         self._clock = clock
-        # A new leader gives every follower the time of one lag to show up.
-        now = clock.monotonic()
+        self.followers: dict[int, FollowerProgress] = {}
+        self._follow_replicas()
+
+    def update(self, *, partition_epoch: int, replicas: Sequence[int], isr: Iterable[int]) -> None:
+        """The controller changed replicas or ISR without a new leader epoch."""
+        if partition_epoch < self.partition_epoch:
+            return
+        self.partition_epoch = partition_epoch
+        self.replicas = tuple(replicas)
+        self.isr = Isr(frozenset(isr))
+        self._follow_replicas()
+
+    def _follow_replicas(self) -> None:
+        # A follower not heard of yet has the time of one lag to show up.
+        now = self._clock.monotonic()
         self.followers = {
-            id_: FollowerProgress(id_, caught_up_at=now) for id_ in self.replicas if id_ != local_id
+            id_: self.followers.get(id_) or FollowerProgress(id_, caught_up_at=now)
+            for id_ in self.replicas
+            if id_ != self.local_id
         }
 
     def min_isr(self, configured: int) -> int:

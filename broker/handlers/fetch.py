@@ -1,0 +1,349 @@
+"""Fetch: read from the partitions of this broker, waiting for records when there are too few.
+
+Stage one reads every wanted partition. The answer is ready at once when it has `min_bytes`, when
+something must be told (an error, a divergence, a better replica), or when the client does not
+want to wait. Otherwise the fetch parks on its partitions and reads again when one of them moves
+or the time is over. Bytes are never touched: an answer holds slices of segment files.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+
+from odradek.broker.context import RequestContext
+from odradek.broker.fetch_sessions import FetchContext, FetchSessions, WantedPartition
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.routes import AnyRoute, Route
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.legacy_records import down_convert
+from odradek.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchAbortedTransaction,
+    FetchEpochEndOffset,
+    FetchLeaderIdAndEpoch,
+    FetchNodeEndpoint,
+    FetchPartitionData,
+    FetchRequest,
+    FetchResponse,
+)
+from odradek.protocol.schema import versions_of
+from odradek.protocol.types import NO_ID, TopicPartition
+from odradek.replication.partition import Partition
+from odradek.replication.replicas import Replicas
+from odradek.replication.waiters import Parked
+from odradek.storage.files import FileSlice
+from odradek.storage.log_reading import Isolation
+
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+# A tool that reads what a follower would, without being one.
+DEBUGGING_CONSUMER: Final = -2
+NO_OFFSET: Final = -1
+
+_FIRST_VERSION_OF_FORMAT_2 = 4
+_FIRST_VERSION_WITH_ZSTD = 10
+_LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
+
+
+class FetchHandler:
+    def __init__(
+        self,
+        *,
+        replicas: Replicas,
+        metadata: MetadataCache,
+        sessions: FetchSessions,
+        max_bytes: int,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.replicas = replicas
+        self.metadata = metadata
+        self.loop = loop
+        self._sessions = sessions
+        self._max_bytes = max_bytes
+
+    def routes(self) -> Iterator[AnyRoute]:
+        yield Route(FetchRequest, versions_of("0-17"), self.fetch, failure=failed)
+
+    def fetch(
+        self, request: FetchRequest, context: RequestContext
+    ) -> FetchResponse | asyncio.Future[FetchResponse]:
+        fetch = _Fetch(request, context, handler=self)
+        fetch.context = self._sessions.begin(
+            request, context.version, from_follower=fetch.is_follower
+        )
+        fetch.limit_bytes = max(0, min(request.max_bytes, self._max_bytes))
+        fetch.read()
+        if fetch.is_complete:
+            return fetch.response()
+        return fetch.park()
+
+
+class _Fetch:
+    """One fetch on its way."""
+
+    __slots__ = (
+        "_answer",
+        "_handler",
+        "_must_tell",
+        "_parked",
+        "_results",
+        "_timer",
+        "bytes_read",
+        "context",
+        "is_follower",
+        "isolation",
+        "limit_bytes",
+        "replica_id",
+        "request",
+        "request_context",
+    )
+
+    context: FetchContext
+    limit_bytes: int
+
+    def __init__(
+        self, request: FetchRequest, request_context: RequestContext, *, handler: FetchHandler
+    ) -> None:
+        self.request = request
+        self.request_context = request_context
+        self._handler = handler
+        state = request.replica_state
+        self.replica_id = request.replica_id if state is None else state.replica_id
+        self.is_follower = self.replica_id >= 0
+        self.isolation = _isolation(self.replica_id, request.isolation_level)
+        self._results: list[tuple[WantedPartition, FetchPartitionData]] = []
+
+    @property
+    def is_complete(self) -> bool:
+        return (
+            self._must_tell
+            or self.bytes_read >= self.request.min_bytes
+            or self.request.max_wait_ms <= 0
+            or not self.context.wanted
+        )
+
+    # Reading --------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Read all wanted partitions, in their order, until the limit is used up."""
+        self.bytes_read = 0
+        self._must_tell = False
+        self._results = [(wanted, self._read_one(wanted)) for wanted in self.context.wanted]
+
+    def _read_one(self, wanted: WantedPartition) -> FetchPartitionData:
+        try:
+            partition = self._find(wanted)
+            data = self._read_partition(partition, wanted)
+        except KafkaError as error:
+            self._must_tell = True
+            return self._refused(wanted, error)
+        if data.diverging_epoch is not None:
+            self._must_tell = True
+        return data
+
+    def _find(self, wanted: WantedPartition) -> Partition:
+        name = wanted.topic
+        if wanted.topic_id != NO_ID:
+            info = self._handler.metadata.view.topic("", wanted.topic_id)
+            if info is None:
+                raise KafkaError(Errors.UNKNOWN_TOPIC_ID)
+            name = info.name
+        partition = self._handler.replicas.hosted(TopicPartition(name, wanted.request.partition))
+        if wanted.topic_id not in (NO_ID, partition.topic_id):
+            raise KafkaError(Errors.INCONSISTENT_TOPIC_ID)
+        return partition
+
+    def _read_partition(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData:
+        request, version = wanted.request, self.request_context.version
+        partition.check_readable(
+            request.current_leader_epoch, leader_only=self.is_follower or version < 11
+        )
+        diverging = partition.diverging_end(request.last_fetched_epoch, request.fetch_offset)
+        if diverging is not None:
+            bounds = partition.log.bounds()
+            return FetchPartitionData(
+                partition_index=request.partition,
+                error_code=0,
+                high_watermark=bounds.high_watermark,
+                last_stable_offset=bounds.last_stable,
+                log_start_offset=bounds.log_start,
+                diverging_epoch=FetchEpochEndOffset(
+                    epoch=diverging.epoch, end_offset=diverging.end_offset
+                ),
+                records=b"",
+            )
+        room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
+        found = partition.read(
+            request.fetch_offset,
+            max(0, room),
+            isolation=self.isolation,
+            min_one_batch=self.bytes_read == 0,
+        )
+        if self.is_follower:
+            self._note_follower(partition, wanted)
+        bounds = found.bounds
+        records = found.records or b""
+        self.bytes_read += len(records)
+        data = FetchPartitionData(
+            partition_index=request.partition,
+            error_code=0,
+            high_watermark=bounds.high_watermark,
+            last_stable_offset=bounds.last_stable,
+            log_start_offset=bounds.log_start,
+            aborted_transactions=None,
+            records=records,
+        )
+        if found.aborted is not None:
+            data.aborted_transactions = [
+                FetchAbortedTransaction(
+                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
+                )
+                for aborted in found.aborted
+            ]
+        if version < _FIRST_VERSION_WITH_ZSTD and records:
+            data.records = _for_old_clients(records, partition, version)
+        return data
+
+    def _note_follower(self, partition: Partition, wanted: WantedPartition) -> None:
+        """The follower has all before the offset it asks for."""
+        state = self.request.replica_state
+        partition.note_follower_fetch(
+            self.replica_id,
+            fetch_offset=wanted.request.fetch_offset,
+            log_start_offset=wanted.request.log_start_offset,
+            broker_epoch=-1 if state is None else state.replica_epoch,
+        )
+
+    def _refused(self, wanted: WantedPartition, error: KafkaError) -> FetchPartitionData:
+        data = FetchPartitionData(
+            partition_index=wanted.request.partition,
+            error_code=error.error,
+            high_watermark=NO_OFFSET,
+            records=b"",
+        )
+        if error.error in _LEADER_MOVED:
+            topic = self._handler.metadata.view.topic(wanted.topic, wanted.topic_id)
+            known = None if topic is None else topic.partitions.get(wanted.request.partition)
+            if known is not None:
+                data.current_leader = FetchLeaderIdAndEpoch(
+                    leader_id=known.leader, leader_epoch=known.leader_epoch
+                )
+        return data
+
+    # Waiting --------------------------------------------------------------------------------
+
+    def park(self) -> asyncio.Future[FetchResponse]:
+        loop = self._handler.loop
+        self._answer: asyncio.Future[FetchResponse] = loop.create_future()
+        self._timer = loop.call_later(self.request.max_wait_ms / 1000, self._finish)
+        self._parked: list[Parked] = []
+        self._park_on_all()
+        return self._answer
+
+    def _park_on_all(self) -> None:
+        """Wait for the next record that each partition may show."""
+        for wanted, data in self._results:
+            partition = self._handler.replicas.find(
+                TopicPartition(self._name(wanted), wanted.request.partition)
+            )
+            if partition is None:
+                continue
+            if self.isolation is Isolation.LOG_END:
+                waiters, seen = partition.data_waiters, partition.log.log_end_offset
+            else:
+                waiters, seen = partition.hw_waiters, data.high_watermark
+            self._parked.append(waiters.park(seen + 1, self._look))
+
+    def _name(self, wanted: WantedPartition) -> str:
+        if wanted.topic_id == NO_ID:
+            return wanted.topic
+        return self._handler.metadata.view.names_by_id.get(wanted.topic_id, "")
+
+    def _look(self) -> None:
+        """A partition moved: read again, and answer if that is enough."""
+        if self._answer.done():
+            return
+        self._cancel_parked()
+        self.read()
+        if self.is_complete:
+            self._finish()
+        else:
+            self._park_on_all()
+
+    def _finish(self) -> None:
+        self._timer.cancel()
+        self._cancel_parked()
+        if not self._answer.done():
+            self._answer.set_result(self.response())
+
+    def _cancel_parked(self) -> None:
+        for parked in self._parked:
+            parked.cancel()
+        self._parked.clear()
+
+    # Answering ------------------------------------------------------------------------------
+
+    def response(self) -> FetchResponse:
+        topics: list[FetchableTopicResponse] = []
+        last: FetchableTopicResponse | None = None
+        for wanted, data in self._results:
+            if not self.context.tells(wanted, data):
+                continue
+            if last is None or last.topic != wanted.topic or last.topic_id != wanted.topic_id:
+                last = FetchableTopicResponse(
+                    topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]
+                )
+                topics.append(last)
+            last.partitions.append(data)
+        response = FetchResponse(session_id=self.context.session_id, responses=topics)
+        if self._must_tell:
+            self._name_new_leaders(response)
+        return response
+
+    def _name_new_leaders(self, response: FetchResponse) -> None:
+        """Tell where the leaders are that a client did not find here (KIP-951)."""
+        view = self._handler.metadata.view
+        leaders = {
+            data.current_leader.leader_id
+            for _, data in self._results
+            if data.current_leader is not None
+        }
+        for leader in sorted(leaders):
+            endpoint = view.endpoint(leader, self.request_context.listener)
+            if endpoint is not None:
+                response.node_endpoints.append(
+                    FetchNodeEndpoint(
+                        node_id=leader,
+                        host=endpoint.host,
+                        port=endpoint.port,
+                        rack=view.brokers[leader].rack,
+                    )
+                )
+
+
+def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
+    """A session out of step is told at the top; nothing is said of partitions."""
+    return FetchResponse(error_code=error.error, session_id=0, responses=[])
+
+
+def _isolation(replica_id: int, isolation_level: int) -> Isolation:
+    if replica_id >= 0 or replica_id == DEBUGGING_CONSUMER:
+        return Isolation.LOG_END
+    if isolation_level == READ_COMMITTED:
+        return Isolation.LAST_STABLE
+    return Isolation.HIGH_WATERMARK
+
+
+def _for_old_clients(
+    records: FileSlice | bytes, partition: Partition, version: int
+) -> FileSlice | bytes:
+    """What a client of this version can read: no zstd before v10, no format 2 before v4."""
+    config = partition.log.config
+    if config.compression_type == "zstd":
+        raise KafkaError(Errors.UNSUPPORTED_COMPRESSION_TYPE)
+    if version >= _FIRST_VERSION_OF_FORMAT_2:
+        return records
+    if not config.message_downconversion_enable:
+        raise KafkaError(Errors.UNSUPPORTED_VERSION)
+    data = records if isinstance(records, bytes) else records.read()
+    return down_convert(data, magic=0 if version < 2 else 1)

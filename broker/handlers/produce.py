@@ -1,0 +1,261 @@
+"""Produce: append what a client sends to the partitions this broker leads.
+
+Stage one checks and appends, partition by partition; each partition succeeds or fails for itself.
+With acks=0 nothing is ever answered, and an error closes the connection, which is how such a
+client learns that its metadata is old. With acks=1 the answer is ready at once. With acks=all it
+waits, as stage two, until the high watermark has passed the records or the client's timeout is
+over; on a partition with one replica it has passed them already.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from odradek.broker.context import RequestContext
+from odradek.broker.metadata_cache import ClusterView, MetadataCache, PartitionInfo
+from odradek.broker.routes import AnyRoute, Route
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceBatchIndexAndErrorMessage,
+    ProduceLeaderIdAndEpoch,
+    ProduceNodeEndpoint,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from odradek.protocol.schema import versions_of
+from odradek.protocol.types import NO_ID, TopicPartition
+from odradek.replication.partition import Partition
+from odradek.replication.replicas import Replicas
+from odradek.replication.waiters import Parked
+from odradek.storage.validation import InvalidRecords
+
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+NO_OFFSET = -1
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+# The one client that may write to internal topics, by the name Kafka's admin tools give it.
+ADMIN_CLIENT_ID = "__admin_client"
+
+# Errors that end at the leader: others would answer the same request.
+_LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
+
+
+class ProduceHandler:
+    def __init__(
+        self,
+        *,
+        replicas: Replicas,
+        metadata: MetadataCache,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._replicas = replicas
+        self._metadata = metadata
+        self._loop = loop
+
+    def routes(self) -> Iterator[AnyRoute]:
+        yield Route(ProduceRequest, versions_of("0-11"), self.produce, failure=failed)
+
+    def produce(
+        self, request: ProduceRequest, context: RequestContext
+    ) -> ProduceResponse | asyncio.Future[ProduceResponse] | None:
+        if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+            return failed(request, KafkaError(Errors.INVALID_REQUIRED_ACKS))
+        pending = PendingProduce(self._loop)
+        topics = [
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    self._append(topic, partition, request.acks, context, pending)
+                    for partition in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+        response = ProduceResponse(responses=topics)
+        if request.acks == ACKS_NONE:
+            _hang_up_after_errors(response, context)
+            return None
+        _name_new_leaders(response, self._metadata.view, context)
+        if not pending.waits:
+            return response
+        return pending.begin(response, request.timeout_ms)
+
+    def _append(
+        self,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        acks: int,
+        context: RequestContext,
+        pending: "PendingProduce",
+    ) -> PartitionProduceResponse:
+        try:
+            partition = self._find(topic, data.index, context)
+            info = partition.append(data.records or b"", acks=acks, produce_version=context.version)
+        except KafkaError as error:
+            return self._refused(topic, data.index, error)
+        result = PartitionProduceResponse(
+            index=data.index,
+            error_code=0,
+            base_offset=info.first_offset,
+            log_append_time_ms=info.log_append_time_ms,
+            log_start_offset=info.log_start_offset,
+        )
+        if acks == ACKS_ALL and partition.log.high_watermark <= info.last_offset:
+            pending.add(partition, info.last_offset + 1, result)
+        return result
+
+    def _find(self, topic: TopicProduceData, index: int, context: RequestContext) -> Partition:
+        name = topic.name
+        if topic.topic_id != NO_ID:
+            info = self._metadata.view.topic("", topic.topic_id)
+            if info is None:
+                raise KafkaError(Errors.UNKNOWN_TOPIC_ID)
+            name = info.name
+        if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
+            raise KafkaError(Errors.INVALID_TOPIC_EXCEPTION, f"{name} is written by the broker")
+        return self._replicas.hosted(TopicPartition(name, index))
+
+    def _refused(
+        self, topic: TopicProduceData, index: int, error: KafkaError
+    ) -> PartitionProduceResponse:
+        result = PartitionProduceResponse(
+            index=index,
+            error_code=error.error,
+            base_offset=NO_OFFSET,
+            error_message=error.message,
+        )
+        if isinstance(error, InvalidRecords):
+            result.record_errors = [
+                ProduceBatchIndexAndErrorMessage(
+                    batch_index=record.batch_index, batch_index_error_message=record.message
+                )
+                for record in error.record_errors
+            ]
+        if error.error in _LEADER_MOVED:
+            known = self._partition_info(topic, index)
+            if known is not None:
+                result.current_leader = ProduceLeaderIdAndEpoch(
+                    leader_id=known.leader, leader_epoch=known.leader_epoch
+                )
+        return result
+
+    def _partition_info(self, topic: TopicProduceData, index: int) -> PartitionInfo | None:
+        info = self._metadata.view.topic(topic.name, topic.topic_id)
+        return None if info is None else info.partitions.get(index)
+
+
+class PendingProduce:
+    """An answer that waits until enough replicas have the records, or for the timeout."""
+
+    __slots__ = ("_answer", "_loop", "_parked", "_response", "_timer", "waits")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        # (partition, the offset its high watermark must reach, its leader epoch then, its result)
+        self.waits: list[tuple[Partition, int, int, PartitionProduceResponse]] = []
+        self._parked: list[Parked] = []
+
+    def add(self, partition: Partition, offset: int, result: PartitionProduceResponse) -> None:
+        self.waits.append((partition, offset, partition.leader_epoch, result))
+
+    def begin(self, response: ProduceResponse, timeout_ms: int) -> asyncio.Future[ProduceResponse]:
+        self._response = response
+        self._answer: asyncio.Future[ProduceResponse] = self._loop.create_future()
+        self._timer = self._loop.call_later(max(0, timeout_ms) / 1000, self._time_is_over)
+        for partition, offset, _, _ in self.waits:
+            self._parked.append(partition.hw_waiters.park(offset, self._look))
+        return self._answer
+
+    def _look(self) -> None:
+        """Something moved: settle what is decided, and answer when everything is."""
+        self.waits = [wait for wait in self.waits if not self._is_decided(*wait)]
+        if not self.waits:
+            self._finish()
+
+    def _is_decided(
+        self, partition: Partition, offset: int, epoch: int, result: PartitionProduceResponse
+    ) -> bool:
+        if partition.leader_epoch != epoch or not partition.is_leader:
+            self._fail(result, Errors.NOT_LEADER_OR_FOLLOWER)
+            return True
+        if partition.log.high_watermark < offset:
+            return False
+        if not partition.has_quorum:
+            self._fail(result, Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    def _time_is_over(self) -> None:
+        for _, _, _, result in self.waits:
+            self._fail(result, Errors.REQUEST_TIMED_OUT)
+        self._finish()
+
+    def _fail(self, result: PartitionProduceResponse, error: Errors) -> None:
+        result.error_code = error
+        result.base_offset = NO_OFFSET
+        result.log_append_time_ms = -1
+
+    def _finish(self) -> None:
+        self._timer.cancel()
+        for parked in self._parked:
+            parked.cancel()
+        if not self._answer.done():
+            self._answer.set_result(self._response)
+
+
+def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
+    """The same error for every partition."""
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=partition.index,
+                        error_code=error.error,
+                        base_offset=NO_OFFSET,
+                        error_message=error.message,
+                    )
+                    for partition in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _hang_up_after_errors(response: ProduceResponse, context: RequestContext) -> None:
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                error = Errors.of(partition.error_code).name
+                where = f"{topic.name}-{partition.index}"
+                context.hang_up(f"produce to {where} with acks=0 failed with {error}")
+                return
+
+
+def _name_new_leaders(
+    response: ProduceResponse, view: ClusterView, context: RequestContext
+) -> None:
+    """Tell where the leaders are that a client did not find here (KIP-951)."""
+    leaders = {
+        partition.current_leader.leader_id
+        for topic in response.responses
+        for partition in topic.partition_responses
+        if partition.current_leader is not None
+    }
+    for leader in sorted(leaders):
+        endpoint = view.endpoint(leader, context.listener)
+        if endpoint is not None:
+            response.node_endpoints.append(
+                ProduceNodeEndpoint(
+                    node_id=leader,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    rack=view.brokers[leader].rack,
+                )
+            )

@@ -1,0 +1,206 @@
+"""A partition this broker hosts: its log, its role, and the requests parked on it.
+
+The role decides what may be asked: a leader takes appends and answers everyone; a follower serves
+consumers up to its own high watermark; a partition without a role refuses. Every question that
+carries a leader epoch is checked against ours before anything else is looked at, so that neither
+a deposed leader nor a client with old metadata is ever believed.
+
+One owner: the event loop.
+"""
+
+from collections.abc import Iterable
+
+from odradek.protocol.clock import Clock
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.types import TopicPartition
+from odradek.replication.follower import Follower
+from odradek.replication.leader import Leader
+from odradek.replication.waiters import Waiters
+from odradek.storage.epochs import EpochEnd
+from odradek.storage.log import AppendInfo, Log
+from odradek.storage.log_reading import Isolation, ReadResult
+from odradek.storage.validation import Origin
+
+NO_EPOCH = -1
+
+
+class Partition:
+    __slots__ = (
+        "_clock",
+        "_local_id",
+        "data_waiters",
+        "hw_waiters",
+        "log",
+        "role",
+        "topic_id",
+        "where",
+    )
+
+    def __init__(
+        self, where: TopicPartition, topic_id: bytes, *, log: Log, local_id: int, clock: Clock
+    ) -> None:
+        self.where = where
+        self.topic_id = topic_id
+        self.log = log
+        self.role: Leader | Follower | None = None
+        self._local_id = local_id
+        self._clock = clock
+        # Producers that wait for the high watermark; fetchers that wait for the log end.
+        self.hw_waiters = Waiters()
+        self.data_waiters = Waiters()
+
+    def __repr__(self) -> str:
+        return f"Partition({self.where}, {type(self.role).__name__})"
+
+    # Roles ----------------------------------------------------------------------------------
+
+    def become_leader(
+        self, *, epoch: int, partition_epoch: int, replicas: Iterable[int], isr: Iterable[int]
+    ) -> None:
+        replicas = tuple(replicas)
+        role = self.role
+        if isinstance(role, Leader) and role.epoch == epoch:
+            role.update(partition_epoch=partition_epoch, replicas=replicas, isr=isr)
+        else:
+            # The entry is made even before any data: a new leader must be able to answer for its
+            # own epoch, or followers with an older one would find no end to truncate to.
+            self.log.begin_epoch(epoch)
+            self.role = Leader(
+                local_id=self._local_id,
+                epoch=epoch,
+                partition_epoch=partition_epoch,
+                replicas=replicas,
+                isr=isr,
+                epoch_start_offset=self.log.log_end_offset,
+                clock=self._clock,
+            )
+            self._wake_all()
+        self.advance_high_watermark()
+
+    def become_follower(
+        self, *, leader_id: int, epoch: int, partition_epoch: int, replicas: Iterable[int]
+    ) -> None:
+        self.role = Follower(leader_id, epoch, partition_epoch, tuple(replicas))
+        self._wake_all()
+
+    def resign(self) -> None:
+        """Stop being anything: the replica moves away or its log failed."""
+        self.role = None
+        self._wake_all()
+
+    def _wake_all(self) -> None:
+        self.hw_waiters.release()
+        self.data_waiters.release()
+
+    @property
+    def leader_epoch(self) -> int:
+        return NO_EPOCH if self.role is None else self.role.epoch
+
+    @property
+    def is_leader(self) -> bool:
+        return isinstance(self.role, Leader)
+
+    @property
+    def has_quorum(self) -> bool:
+        """Whether enough replicas are in sync for acks=all."""
+        role = self.role
+        return isinstance(role, Leader) and role.has_quorum(self.log.config.min_insync_replicas)
+
+    def leading(self, expected_epoch: int = NO_EPOCH) -> Leader:
+        """Our role as leader. Raises KafkaError when we are not, or when the epochs differ."""
+        self.check_epoch(expected_epoch)
+        role = self.role
+        if not isinstance(role, Leader):
+            raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
+        return role
+
+    def check_epoch(self, expected_epoch: int) -> None:
+        """Compare the epoch a peer believes in with ours; -1 means that it does not know one."""
+        if expected_epoch == NO_EPOCH:
+            return
+        ours = self.leader_epoch
+        if expected_epoch < ours:
+            raise KafkaError(Errors.FENCED_LEADER_EPOCH)
+        if expected_epoch > ours:
+            raise KafkaError(Errors.UNKNOWN_LEADER_EPOCH)
+
+    # Writing --------------------------------------------------------------------------------
+
+    def append(
+        self,
+        records: bytes | bytearray | memoryview,
+        *,
+        acks: int,
+        origin: Origin = Origin.CLIENT,
+        produce_version: int,
+    ) -> AppendInfo:
+        """Append as leader; with acks=all only while enough replicas are in sync."""
+        leader = self.leading()
+        if acks == -1 and not leader.has_quorum(self.log.config.min_insync_replicas):
+            raise KafkaError(
+                Errors.NOT_ENOUGH_REPLICAS,
+                f"{len(leader.isr.committed)} in sync, "
+                f"{leader.min_isr(self.log.config.min_insync_replicas)} needed",
+            )
+        info = self.log.append_as_leader(
+            records, leader_epoch=leader.epoch, origin=origin, produce_version=produce_version
+        )
+        self.advance_high_watermark()
+        if self.data_waiters:
+            self.data_waiters.reach(self.log.log_end_offset)
+        return info
+
+    def advance_high_watermark(self) -> None:
+        """Move the high watermark to where all in-sync replicas are; it never goes back."""
+        role = self.role
+        if not isinstance(role, Leader):
+            return
+        if not role.has_quorum(self.log.config.min_insync_replicas):
+            return
+        end = role.committed_end(self.log.log_end_offset)
+        if end > self.log.high_watermark:
+            self.log.update_high_watermark(end)
+            if self.hw_waiters:
+                self.hw_waiters.reach(end)
+
+    def note_follower_fetch(
+        self, follower_id: int, *, fetch_offset: int, log_start_offset: int, broker_epoch: int
+    ) -> None:
+        """A follower asks for what comes after all that it has."""
+        progress = self.leading().note_fetch(
+            follower_id,
+            fetch_offset=fetch_offset,
+            log_start_offset=log_start_offset,
+            leader_end_offset=self.log.log_end_offset,
+            broker_epoch=broker_epoch,
+        )
+        if progress is None:
+            raise KafkaError(
+                Errors.NOT_LEADER_OR_FOLLOWER, f"broker {follower_id} is no replica of this"
+            )
+        self.advance_high_watermark()
+
+    # Reading --------------------------------------------------------------------------------
+
+    def check_readable(self, expected_epoch: int, *, leader_only: bool) -> None:
+        """Raise KafkaError unless a fetch with this epoch may read here."""
+        self.check_epoch(expected_epoch)
+        if self.role is None or (leader_only and not isinstance(self.role, Leader)):
+            raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
+
+    def read(
+        self, offset: int, max_bytes: int, *, isolation: Isolation, min_one_batch: bool
+    ) -> ReadResult:
+        """Whole batches from the one that holds `offset`. Raises OFFSET_OUT_OF_RANGE."""
+        return self.log.read(offset, max_bytes, isolation=isolation, min_one_batch=min_one_batch)
+
+    def diverging_end(self, last_fetched_epoch: int, fetch_offset: int) -> EpochEnd | None:
+        """Where the fetcher's log parts from ours, if it does (KIP-595)."""
+        if last_fetched_epoch == NO_EPOCH:
+            return None
+        end = self.log.end_offset_for_epoch(last_fetched_epoch)
+        if end.epoch == NO_EPOCH:
+            raise KafkaError(Errors.OFFSET_OUT_OF_RANGE, "the fetcher's epoch is not known here")
+        if end.epoch < last_fetched_epoch or end.end_offset < fetch_offset:
+            return end
+        return None
