@@ -1,14 +1,137 @@
-"""The command line `odradek`. The broker itself is not built yet, and the command says so."""
+"""The command line `odradek`: `odradek serve` runs a broker, and is what runs without a verb.
+
+Only what parses the options is imported here; the broker comes with the verb that needs it, so
+that help and completion answer at once.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
+from odradek.broker import log_output
+
+if TYPE_CHECKING:
+    from odradek.broker.config import BrokerConfig
+    from odradek.broker.network.peer import Address
+
+_EXIT_UNUSABLE: Final = 2
+_EVERYWHERE: Final = ("0.0.0.0", "::")
 
 
-@click.group()
+class _ServeByDefault(click.Group):
+    """`odradek --port 0` means `odradek serve --port 0`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        asks_for_group = any(word in ("--help", "--version") for word in args[:1])
+        if not asks_for_group and (not args or args[0].startswith("-")):
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_ServeByDefault, no_args_is_help=False)
+@click.version_option(package_name="odradek")
 def main() -> None:
     """Odradek, a Kafka-compatible broker in pure Python."""
 
 
 @main.command()
-def serve() -> None:
-    """Run a broker."""
-    raise click.ClickException("the broker is not built yet; the wire protocol comes first.")
+@click.option("--host", help="Address to listen on; every interface unless given.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 is any free one.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where logs are kept.")
+@click.option("--ephemeral", is_flag=True, help="Keep data in a temporary directory.")
+@click.option(
+    "--config", "config_file", type=click.Path(path_type=Path), help="A file of properties."
+)
+@click.option("-o", "options", multiple=True, metavar="KEY=VALUE", help="A setting; repeatable.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="NAME:PARTITIONS", help="Made at start; repeatable."
+)
+@click.option("--log-format", type=click.Choice(log_output.FORMATS), default="text")
+@click.option("--log-level", type=click.Choice(log_output.LEVELS), default="info")
+def serve(
+    host: str | None,
+    port: int | None,
+    data_dir: Path | None,
+    ephemeral: bool,
+    config_file: Path | None,
+    options: tuple[str, ...],
+    topics: tuple[str, ...],
+    log_format: str,
+    log_level: str,
+) -> None:
+    """Run a broker until Ctrl-C or SIGTERM; a second Ctrl-C ends it at once."""
+    if data_dir is not None and ephemeral:
+        _give_up("Give either --data-dir or --ephemeral, not both.")
+    log_output.configure(log_format, log_level)
+    with ExitStack() as stack, _failures_in_a_sentence():
+        directory = stack.enter_context(_temporary_directory()) if ephemeral else data_dir
+        given = [*options, *_as_options(host, port, directory)]
+        _run(_load(config_file, given), topics)
+
+
+def _as_options(host: str | None, port: int | None, directory: Path | None) -> Iterator[str]:
+    """The options that are short for settings."""
+    if host is not None or port is not None:
+        shown = f"[{host}]" if host and ":" in host else host or ""
+        yield f"listeners=PLAINTEXT://{shown}:{9092 if port is None else port}"
+    if directory is not None:
+        yield f"log.dirs={directory}"
+
+
+def _load(config_file: Path | None, options: list[str]) -> "BrokerConfig":
+    import logging
+
+    from odradek.broker.config_sources import load
+
+    config = load(file=config_file, environment=os.environ, options=options)
+    for notice in config.notices():
+        logging.getLogger(__name__).warning("%s", notice)
+    return config
+
+
+def _run(config: "BrokerConfig", topics: tuple[str, ...]) -> None:
+    from odradek.broker.process import run_broker
+    from odradek.broker.wanted_topics import parse_wanted
+
+    try:
+        wanted = [parse_wanted(text) for text in topics]
+    except ValueError as error:
+        _give_up(f"--topic: {error}.")
+    run_broker(config, wanted, _announce)
+
+
+def _announce(address: "Address") -> None:
+    if address.host in _EVERYWHERE:
+        address = address._replace(host="localhost")
+    print(f"Odradek ready on {address}", flush=True)
+
+
+@contextmanager
+def _failures_in_a_sentence() -> Iterator[None]:
+    from odradek.broker.failures import CannotStart
+    from odradek.broker.network.acceptor import CannotListen
+    from odradek.protocol.settings import SettingsError
+
+    try:
+        yield
+    except SettingsError as error:
+        _give_up(" ".join(f"{problem.rstrip('.')}." for problem in error.problems))
+    except (CannotStart, CannotListen) as error:
+        _give_up(str(error))
+
+
+@contextmanager
+def _temporary_directory() -> Iterator[Path]:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="odradek-") as path:
+        yield Path(path)
+
+
+def _give_up(sentence: str) -> NoReturn:
+    click.echo(f"odradek: {sentence}", err=True)
+    sys.exit(_EXIT_UNUSABLE)

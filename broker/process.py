@@ -1,0 +1,81 @@
+"""One broker as a whole process: its event loop, its signals, its garbage collection.
+
+Runs until SIGINT or SIGTERM, then stops cleanly. A second signal ends the process at once: what
+was acknowledged is safe on disk or with the replicas either way.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.network.peer import Address
+from odradek.broker.server import Server
+from odradek.broker.wanted_topics import WantedTopic
+from odradek.protocol.clock import SystemClock
+from odradek.storage.files import OsFiles, raise_open_file_limit
+
+log: Final = logging.getLogger(__name__)
+
+# Requests leave no cycles behind, so young objects are looked at rarely; what exists when the
+# broker is ready stays for good and is never looked at again.
+_GC_THRESHOLDS: Final = (50_000, 20, 50)
+_KILLED_BY_SIGNAL: Final = 128
+
+
+def run_broker(
+    config: BrokerConfig, topics: Sequence[WantedTopic], announce: Callable[[Address], None]
+) -> None:
+    """Serve until a signal comes; `announce` is called when clients can be served.
+
+    Raises CannotStart or CannotListen.
+    """
+    raise_open_file_limit()
+    _run(_serve(config, topics, announce))
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+async def _serve(
+    config: BrokerConfig, topics: Sequence[WantedTopic], announce: Callable[[Address], None]
+) -> None:
+    loop = asyncio.get_running_loop()
+    stop = _on_signals(loop)
+    server = Server(config, loop=loop, clock=SystemClock(), files=OsFiles())
+    await server.start(topics)
+    _spare_garbage_collection()
+    announce(server.address)
+    await stop.wait()
+    log.info("stopping")
+    await server.stop()
+    log.info("stopped")
+
+
+def _on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+    stop = asyncio.Event()
+
+    def on_signal(number: int) -> None:
+        if stop.is_set():
+            os._exit(_KILLED_BY_SIGNAL + number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    return stop
+
+
+def _spare_garbage_collection() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
