@@ -73,9 +73,10 @@ class BatchFile:
             self._file.allocate(preallocate_bytes)
 
     def append(self, data: Buffer) -> None:
-        if self.file.pwrite(data, self.size) != len(data):
+        file, length = self._file or self.file, len(data)
+        if file.pwrite(data, self.size) != length:
             raise OSError(errno.EIO, "short write", self.path)
-        self.size += len(data)
+        self.size += length
 
     def cut(self, size: int) -> None:
         """Forget every byte from `size` on, and what was preallocated."""

@@ -5,6 +5,7 @@ seem to succeed although earlier bytes are lost. So the first OSError is reporte
 owns the disk, and every call from then on raises KAFKA_STORAGE_ERROR.
 """
 
+import errno
 from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -26,6 +27,11 @@ class Fenced:
         if self.failure is None:
             self.failure = error
             self._on_failure(error)
+
+    def retire(self, reason: str) -> None:
+        """The same without any error: the object's time is over."""
+        if self.failure is None:
+            self.failure = OSError(errno.ENOENT, reason)
 
     def storage_error(self) -> KafkaError:
         return KafkaError(

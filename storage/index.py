@@ -61,15 +61,12 @@ class _Index(ABC, Generic[EntryT]):
         self._entry_bytes = self._entry.size
         self._capacity = max_bytes // self._entry_bytes
         self.count = size // self._entry_bytes
+        self.is_full = self.count >= self._capacity
         self._mapping: Mapping | None = None
         self._mapped_entries = 0
         self._room = 0
         self._samples = array(self._key_code)
         self._forget_buffer()
-
-    @property
-    def is_full(self) -> bool:
-        return self.count >= self._capacity
 
     @property
     def size_bytes(self) -> int:
@@ -116,6 +113,7 @@ class _Index(ABC, Generic[EntryT]):
 
     def _keep(self, count: int) -> None:
         self.count = count
+        self.is_full = count >= self._capacity
         del self._samples[(count + _STRIDE - 1) // _STRIDE :]
 
     def _slot_before(self, key: tuple[int, int]) -> int:
@@ -137,7 +135,9 @@ class _Index(ABC, Generic[EntryT]):
         self._write(slot * self._entry_bytes, key, value)
         if slot % _STRIDE == 0:
             self._samples.append(key)
-        self.count = slot + 1
+        self.count = slot = slot + 1
+        if slot >= self._capacity:
+            self.is_full = True
 
     def _open(self) -> None:
         if self._mapping is None and self.count:
@@ -206,7 +206,8 @@ class TimeIndex(_Index[TimestampOffset]):
         if timestamp < 0:
             return
         if self.count:
-            self._open()
+            if self._mapping is None:
+                self._open()
             if timestamp <= self._read(self.count * 12 - 12)[0]:
                 return
         self._append(timestamp, offset - self.base_offset)

@@ -17,11 +17,11 @@ from odradek.storage.checkpoints import LEADER_EPOCHS
 from odradek.storage.files import Entry, Files
 from odradek.storage.log_config import LogConfig
 from odradek.storage.producer_snapshots import SUFFIX as SNAPSHOT
+from odradek.storage.properties_files import PARTITION_METADATA
 from odradek.storage.segment import INDEX, LOG, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, Segment
 
 _log = logging.getLogger(__name__)
 
-PARTITION_METADATA = "partition.metadata"
 TEMPORARY = ".tmp"
 
 _NAME = re.compile(r"(\d{20})(\.[a-z]+)(\.[a-z]+)?")

@@ -30,6 +30,7 @@ from odradek.storage.log_flush import Flush
 from odradek.storage.log_reading import Bounds, Isolation, ReadLimits, ReadResult, TimestampedOffset
 from odradek.storage.producer_entry import BatchMetadata
 from odradek.storage.producer_state import ProducerStates
+from odradek.storage.properties_files import PARTITION_METADATA
 from odradek.storage.retention import Deletion, retain
 from odradek.storage.segment import Segment
 from odradek.storage.segments import Segments
@@ -393,6 +394,7 @@ class Log(Fenced):
             directories.append(self.directory)
         if not self._is_name_synced:
             self._is_name_synced = True
+            side_files.append(f"{self.directory}/{PARTITION_METADATA}")
             directories.append(self.directory.rpartition("/")[0])
         self.last_flush_ms = self._clock.now_ms()
         logs = [segment.batches.file for segment in unsynced]

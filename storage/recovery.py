@@ -31,7 +31,7 @@ from odradek.storage.log import Log, LogParts
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_reading import replay
 from odradek.storage.producer_state import ProducerStates
-from odradek.storage.segment import Segment
+from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from odradek.storage.segments import Segments
 
 _log = logging.getLogger(__name__)
@@ -276,7 +276,7 @@ class _Scan:
     def _limit(self) -> int:
         if self._next_base is not None:
             return self._next_base
-        return self.segment.base_offset + Segment.MAX_RELATIVE_OFFSET
+        return self.segment.base_offset + MAX_RELATIVE_OFFSET
 
     def _continues(self, header: BatchHeader) -> bool:
         return (

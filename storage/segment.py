@@ -26,21 +26,22 @@ _log = logging.getLogger(__name__)
 LOG, INDEX, TIME_INDEX, TXN_INDEX = ".log", ".index", ".timeindex", ".txnindex"
 SEGMENT_FILES = (INDEX, TIME_INDEX, TXN_INDEX, LOG)
 
+# Index entries have 31 bits for an offset's distance from the base.
+MAX_RELATIVE_OFFSET = 0x7FFFFFFF
+
 
 def segment_path(directory: str, base_offset: int, kind: str, suffix: str = "") -> str:
     return f"{directory}/{base_offset:020d}{kind}{suffix}"
 
 
 class Segment:
-    # Index entries have 31 bits for an offset's distance from the base.
-    MAX_RELATIVE_OFFSET = 0x7FFFFFFF
-
     __slots__ = (
         "_bytes_since_index",
         "_files",
         "_first_timestamp",
         "_index_interval_bytes",
-        "_latest",
+        "_latest_offset",
+        "_latest_timestamp",
         "base_offset",
         "batches",
         "directory",
@@ -93,7 +94,8 @@ class Segment:
         self.transactions = TransactionIndex(self.path(TXN_INDEX), files=files)
         self._first_timestamp: int | None = None
         # None until looked up: the last time index entry knows it.
-        self._latest: TimestampOffset | None = None if self.size else self._no_timestamp()
+        self._latest_timestamp: int | None = None if self.size else NO_TIMESTAMP
+        self._latest_offset = base_offset
 
     def __repr__(self) -> str:
         return f"Segment({self.batches.path!r}, size={self.size})"
@@ -120,23 +122,27 @@ class Segment:
         position = self.batches.size
         self.batches.append(data)
         for header in headers:
-            self._note(header, position)
-            position += LOG_OVERHEAD_BYTES + header.length
+            position = self._note(header, position)
         assert position == self.batches.size, "the headers describe the data"
 
-    def _note(self, header: BatchHeader, position: int) -> None:
-        """Keep timestamps and indexes up to date with a batch at `position`."""
+    def _note(self, header: BatchHeader, position: int) -> int:
+        """Keep timestamps and indexes up to date with a batch at `position`; returns its end."""
         last_offset = header.base_offset + header.last_offset_delta
-        latest = self._latest or self.latest
-        if header.max_timestamp > latest.timestamp:
-            self._latest = latest = TimestampOffset(header.max_timestamp, last_offset)
+        size_bytes = LOG_OVERHEAD_BYTES + header.length
+        timestamp = header.max_timestamp
+        latest = self._latest_timestamp or self.latest.timestamp
+        if timestamp > latest:
+            self._latest_timestamp = latest = timestamp
+            self._latest_offset = last_offset
         if position == 0:
-            self._first_timestamp = header.max_timestamp
-        if self._bytes_since_index > self._index_interval_bytes:
+            self._first_timestamp = timestamp
+        unindexed = self._bytes_since_index
+        if unindexed > self._index_interval_bytes:
             self.offset_index.append(last_offset, position)
-            self.time_index.append_if_later(latest.timestamp, latest.offset)
-            self._bytes_since_index = 0
-        self._bytes_since_index += LOG_OVERHEAD_BYTES + header.length
+            self.time_index.append_if_later(latest, self._latest_offset)
+            unindexed = 0
+        self._bytes_since_index = unindexed + size_bytes
+        return position + size_bytes
 
     @property
     def is_index_full(self) -> bool:
@@ -150,16 +156,16 @@ class Segment:
     @property
     def latest(self) -> TimestampOffset:
         """The largest timestamp and the last offset of the batch that has it."""
-        if self._latest is None:
+        if self._latest_timestamp is None:
             self._load_latest()
-        assert self._latest is not None, "just loaded"
-        return self._latest
+        assert self._latest_timestamp is not None, "just loaded"
+        return TimestampOffset(self._latest_timestamp, self._latest_offset)
 
     def _load_latest(self) -> None:
         """The last time index entry, which is written when a segment becomes inactive."""
         last = self.time_index.last()
         if last is not None and self._bears_out(last):
-            self._latest = last
+            self._latest_timestamp, self._latest_offset = last
             self.offset_index.release()
             self.time_index.release()
         else:
@@ -225,7 +231,7 @@ class Segment:
             next_offset = header.next_offset
             if header.max_timestamp > latest.timestamp:
                 latest = TimestampOffset(header.max_timestamp, header.last_offset)
-        self._latest = latest
+        self._latest_timestamp, self._latest_offset = latest
         self.offset_index.release()
         self.time_index.release()
         return next_offset
@@ -244,7 +250,7 @@ class Segment:
         """
         self.offset_index.reset()
         self.time_index.reset()
-        self._latest = self._no_timestamp()
+        self._latest_timestamp, self._latest_offset = self._no_timestamp()
         self._bytes_since_index = expected = 0
         for position, header in batches:
             if position != expected:

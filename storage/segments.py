@@ -19,7 +19,7 @@ from odradek.storage.files import Files
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_segments import SegmentList
 from odradek.storage.retention import SegmentFacts
-from odradek.storage.segment import Segment
+from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
 
 
 class Removal(NamedTuple):
@@ -79,23 +79,22 @@ class Segments(SegmentList):
 
     def must_roll_for(self, size: int, headers: Sequence[BatchHeader]) -> bool:
         """Whether batches of `size` bytes have to go to a new segment."""
-        segment = self.active
-        if headers[-1].last_offset - segment.base_offset > segment.MAX_RELATIVE_OFFSET:
+        segment, last = self.active, headers[-1]
+        used = segment.batches.size
+        if last.base_offset + last.last_offset_delta - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True
-        if not segment.size:
+        if not used:
             return False
-        return (
-            segment.size > self._segment_bytes - size
-            or segment.is_index_full
-            or self._is_old(segment, headers)
-        )
-
-    def _is_old(self, segment: Segment, headers: Sequence[BatchHeader]) -> bool:
-        """Age is counted in the records' own time, or from the file's when they have none."""
-        began_ms = segment.first_timestamp
-        now_ms = headers[0].max_timestamp
+        if used > self._segment_bytes - size or segment.is_index_full:
+            return True
+        now_ms = last.max_timestamp
         if len(headers) > 1:
             now_ms = max([header.max_timestamp for header in headers])
+        return self._is_old(segment, now_ms)
+
+    def _is_old(self, segment: Segment, now_ms: int) -> bool:
+        """Age is counted in the records' own time, or from the file's when they have none."""
+        began_ms = segment.first_timestamp
         if began_ms < 0 or now_ms < 0:
             began_ms, now_ms = segment.modified_ms, self._clock.now_ms()
         return now_ms - began_ms > self._segment_ms - segment.roll_jitter_ms
