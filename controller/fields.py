@@ -18,7 +18,8 @@ INT64_MAX = 2**63 - 1
 
 Value = TypeVar("Value")
 
-log = logging.getLogger(__name__)
+# The package's one log: readers care that the controller speaks, not which of its modules.
+log = logging.getLogger("odradek.controller")
 
 
 class BadNode(ValueError):

@@ -6,6 +6,7 @@ called back reads the same thing again. Nodes that cannot be understood are logg
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from odradek.controller import paths
 from odradek.controller.configs import read_config, topic_entity
@@ -104,13 +105,18 @@ async def read_states(store: MetadataStore, topics: Iterable[Topic]) -> Partitio
     pairs = list(zip(partitions, outcomes, strict=True))
     return PartitionStates(
         states={where: state for where, state in pairs if isinstance(state, PartitionState)},
-        damaged=frozenset(where for where, state in pairs if isinstance(state, BadNode)),
+        damaged=frozenset(where for where, state in pairs if state is _DAMAGED),
     )
 
 
-async def _read_state(
-    store: MetadataStore, where: TopicPartition
-) -> PartitionState | BadNode | None:
+class _Mark(Enum):
+    DAMAGED = "damaged"
+
+
+_DAMAGED = _Mark.DAMAGED
+
+
+async def _read_state(store: MetadataStore, where: TopicPartition) -> PartitionState | _Mark | None:
     path = paths.partition_state(where)
     try:
         data, stat = await store.get(path)
@@ -119,7 +125,7 @@ async def _read_state(
         return None
     except BadNode as error:
         log.error("leaving %s alone, its state %s cannot be read: %s", where, path, error)
-        return error
+        return _DAMAGED
 
 
 async def read_deletions(store: MetadataStore, watch: Watch) -> frozenset[str]:

@@ -223,6 +223,11 @@ class Term:
             log.warning("the store has moved on, reading everything again: %s", error)
             await self._survive(self._begin)
             return False
+        except Exception as error:
+            # One request must not end the term; the picture may have suffered, so read it anew.
+            log.exception("a request to the controller failed")
+            asked.fail(KafkaError(Errors.UNKNOWN_SERVER_ERROR, type(error).__name__))
+            await self._survive(self._begin)
         return True
 
     async def _brokers_stirred(self) -> None:
