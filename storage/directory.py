@@ -81,12 +81,18 @@ class LogDirectory(Fenced):
 
     # Opening and closing --------------------------------------------------------------------
 
-    def open(self, broker_id: int, cluster_id: str) -> None:
-        """Take the directory into use: lock, check whose it is, remove the clean marker."""
+    def lock(self) -> None:
+        """Keep other brokers out; fine when it is done already."""
+        if self._lock is not None:
+            return
         self._files.make_dir(self.path)
         self._lock = self._files.lock(f"{self.path}/{LOCK_FILE}")
         if self._lock is None:
             raise LogDirectoryError(f"{self.path} is in use by another broker")
+
+    def open(self, broker_id: int, cluster_id: str) -> None:
+        """Take the directory into use: lock, check whose it is, remove the clean marker."""
+        self.lock()
         self._claim(broker_id, cluster_id)
         marker = f"{self.path}/{CLEAN_MARKER}"
         self.was_clean = self._files.exists(marker)

@@ -39,6 +39,13 @@ class Entry(NamedTuple):
     modified_ms: int
 
 
+class Room(NamedTuple):
+    """How large a disk is, and how much of it can still be used."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class File(Protocol):
     """An open file; closed by losing its last reference."""
 
@@ -138,6 +145,10 @@ class Files(Protocol):
 
     def lock(self, path: str) -> Lock | None:
         """Take an exclusive lock on a file, or None when another process holds it."""
+        ...
+
+    def room(self, path: str) -> Room:
+        """The disk that holds this path."""
         ...
 
 
@@ -338,6 +349,10 @@ class OsFiles:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def room(self, path: str) -> Room:
+        disk = os.statvfs(path)
+        return Room(disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize)
 
     def lock(self, path: str) -> OsLock | None:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

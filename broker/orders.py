@@ -1,0 +1,112 @@
+"""The controller's requests as this broker carries them out: roles, ends of replicas, the view.
+
+The order of effects matters: a topic's settings are known before its logs are made, and clients
+are told of partitions by UpdateMetadata, which the controller sends first; a client that is
+quicker than LeaderAndIsr gets NOT_LEADER_OR_FOLLOWER and asks again.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from odradek.broker.dynamic_configs import DynamicConfigs
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.controller.channels import ControlResponse
+from odradek.controller.configs import read_config, topic_entity
+from odradek.controller.propagation import ControlRequest
+from odradek.controller.store import MetadataStore
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.messages.replicas import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from odradek.protocol.types import TopicPartition
+from odradek.replication.replicas import Replicas
+
+# Logs made in one turn of the loop: some milliseconds.
+SLICE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """One owner: the event loop. Requests are carried out one at a time by the controller's
+    channel, so two never overlap."""
+
+    replicas: Replicas
+    metadata: MetadataCache
+    configs: DynamicConfigs
+    store: MetadataStore
+
+    async def obey(self, request: ControlRequest) -> ControlResponse:
+        try:
+            if isinstance(request, LeaderAndIsrRequest):
+                return await self._become(request)
+            if isinstance(request, StopReplicaRequest):
+                return self._stop(request)
+            return self._update(request)
+        except KafkaError as error:
+            return _refused(request, error.error)
+
+    async def _become(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        for topic in request.topic_states:
+            await self._learn_settings(topic)
+        merged = LeaderAndIsrResponse(error_code=Errors.NONE)
+        for part in _slices(request):
+            done = self.replicas.become(part)
+            merged.partition_errors += done.partition_errors
+            merged.topics += done.topics
+            await asyncio.sleep(0)
+        return merged
+
+    async def _learn_settings(self, topic: LeaderAndIsrTopicState) -> None:
+        """What a new topic was created with; later changes come through notifications."""
+        is_hosted = any(
+            self.replicas.find(TopicPartition(topic.topic_name, state.partition_index))
+            for state in topic.partition_states
+        )
+        if not is_hosted:
+            config = await read_config(self.store, topic_entity(topic.topic_name))
+            self.configs.expect_topic(topic.topic_name, config)
+
+    def _stop(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        response = self.replicas.stop(request)
+        for topic in request.topic_states:
+            if all(state.delete_partition for state in topic.partition_states):
+                self.configs.forget_topic(topic.topic_name)
+        return response
+
+    def _update(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        self.metadata.apply(request)
+        return UpdateMetadataResponse(error_code=Errors.NONE)
+
+
+def _slices(request: LeaderAndIsrRequest) -> Iterator[LeaderAndIsrRequest]:
+    """The same order in parts that do not hold up the event loop."""
+    for topic in request.topic_states:
+        for start in range(0, len(topic.partition_states), SLICE):
+            part = LeaderAndIsrTopicState(
+                topic_name=topic.topic_name,
+                topic_id=topic.topic_id,
+                partition_states=topic.partition_states[start : start + SLICE],
+            )
+            yield LeaderAndIsrRequest(
+                controller_id=request.controller_id,
+                controller_epoch=request.controller_epoch,
+                broker_epoch=request.broker_epoch,
+                topic_states=[part],
+                live_leaders=request.live_leaders,
+            )
+
+
+def _refused(request: ControlRequest, error: Errors) -> ControlResponse:
+    if isinstance(request, LeaderAndIsrRequest):
+        return LeaderAndIsrResponse(error_code=error)
+    if isinstance(request, StopReplicaRequest):
+        return StopReplicaResponse(error_code=error, partition_errors=[])
+    return UpdateMetadataResponse(error_code=error)
