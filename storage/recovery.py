@@ -192,8 +192,8 @@ class _Opener:
         for number, segment in enumerate(suspects):
             later = suspects[number + 1 :]
             scan = _Scan(segment, self._recovery_point, later[0].base_offset if later else None)
-            self._recover_segment(scan)
-            if scan.is_cut:
+            is_whole = self._recover_segment(scan)
+            if not is_whole:
                 self._segments.discard(later)
                 break
             if later:
@@ -214,12 +214,14 @@ class _Opener:
             _log.error("%s is damaged below offset %d: %s", self._opening.directory, start, error)
             self._producers.start_at(start)
 
-    def _recover_segment(self, scan: "_Scan") -> None:
+    def _recover_segment(self, scan: "_Scan") -> bool:
+        """Whether the segment was good to its end."""
         segment = scan.segment
         _log.info("Recovering %s", segment)
         segment.transactions.reset()
         segment.index_batches(self._followed(scan))
-        if scan.end_position < segment.size:
+        is_whole = scan.end_position == segment.size
+        if not is_whole:
             _log.warning(
                 "Cutting %s from %d to %d bytes: no good batch there",
                 segment.batches.path,
@@ -230,6 +232,7 @@ class _Opener:
         segment.release()
         self._damage += scan.damage
         self._log_end = scan.expected
+        return is_whole
 
     def _followed(self, scan: "_Scan") -> Iterator[tuple[int, BatchHeader]]:
         """The good batches, each followed by epochs and producer state on its way."""
@@ -255,11 +258,6 @@ class _Scan:
         self.damage: list[range] = []
         self._recovery_point = recovery_point
         self._next_base = next_base
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the scan ended before the segment did, for good."""
-        return self.end_position < self.segment.size
 
     def batches(self) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         while True:
