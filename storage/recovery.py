@@ -21,7 +21,7 @@ from random import Random
 
 from odradek.protocol.clock import Clock
 from odradek.protocol.errors import KafkaError, ProtocolError
-from odradek.protocol.records import BatchHeader
+from odradek.protocol.records import NO_LEADER_EPOCH, BatchHeader
 from odradek.protocol.types import TopicPartition
 from odradek.storage.batch_file import Located
 from odradek.storage.epochs import LeaderEpochs
@@ -258,6 +258,7 @@ class _Scan:
         self.damage: list[range] = []
         self._recovery_point = recovery_point
         self._next_base = next_base
+        self._leader_epoch = NO_LEADER_EPOCH
 
     def batches(self) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         while True:
@@ -266,6 +267,7 @@ class _Scan:
                     break
                 yield batch
                 self.expected = batch.header.next_offset
+                self._leader_epoch = batch.header.leader_epoch
                 self.end_position = batch.position + batch.header.size_bytes
             if self.end_position == self.segment.size or not self._skip_damage():
                 return
@@ -277,6 +279,9 @@ class _Scan:
         return self.segment.base_offset + MAX_RELATIVE_OFFSET
 
     def _continues(self, header: BatchHeader) -> bool:
+        if self.expected >= self._recovery_point and header.leader_epoch < self._leader_epoch:
+            # Epochs never go back: these are bytes from before a truncation that was not synced.
+            return False
         return (
             header.base_offset >= self.expected
             and header.last_offset_delta >= 0
