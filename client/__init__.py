@@ -1,1 +1,1 @@
-"""An asyncio Kafka client, its synchronous facade and the command line."""
+"""An asyncio client of Kafka's protocol: connections, cluster, producer, consumer, admin, CLI."""
