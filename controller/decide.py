@@ -1,9 +1,10 @@
 """What a controller does when something happened: image in, image and plan out. Pure.
 
-A plan is carried out in this order: topic nodes are written, partition states are written, brokers
-are told. `image` is the picture before the plan's own writes; the controller adds those once the
-store has taken them. Every rule here may be repeated: on a picture that is already as it should be,
-it plans nothing.
+A plan is carried out in this order: partition states are written, topic nodes are written, brokers
+are told. So in-sync replicas are trimmed before the assignment they belong to, and are a part of it
+at any moment. `image` is the picture before the plan's own writes; the controller adds those once
+the store has taken them. Every rule here may be repeated: on a picture that is already as it should
+be, it plans nothing.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -142,7 +143,11 @@ def _settled(
     candidates = image.can_lead(where)
     if state is None:
         return election.first_state(assignment.replicas, candidates, terms.controller_epoch)
-    gone = {b for b in (*state.isr, state.leader) if not image.is_online(b, where)}
+    gone = {
+        b
+        for b in (*state.isr, state.leader)
+        if b not in assignment.replicas or not image.is_online(b, where)
+    }
     if state.leader not in gone:
         return election.without(state, gone)
     elect = election.unclean if allows_unclean(image, where.topic, terms) else election.clean

@@ -69,10 +69,10 @@ class Desk:
     async def carry_out(self, decision: Decision) -> None:
         """Write a plan, see it as done, tell everyone."""
         image, plan = decision.image, decision.plan
-        if plan.topics:
-            image = image.with_topics(await self.office.store_topics(plan.topics))
         if plan.states:
             image = image.with_states(await self.office.store_states(plan.states))
+        if plan.topics:
+            image = image.with_topics(await self.office.store_topics(plan.topics))
         self.image = image
         self._channels.follow(image.brokers)
         for broker_id, request in announce(image, plan, self._sender):

@@ -6,7 +6,7 @@ for an earlier life, takes roles by leader epoch, and deletes what it is told to
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -17,10 +17,15 @@ from odradek.controller.desk import ControllerSettings
 from odradek.controller.image import Broker
 from odradek.controller.propagation import EPOCH_DURING_DELETION, FULL, ControlRequest
 from odradek.controller.registration import Registration, prepare
-from odradek.controller.store import StoreError
+from odradek.controller.store import Operation, Result, StoreError
 from odradek.controller.store_embedded import EmbeddedSession, EmbeddedStore
 from odradek.controller.topics import TopicRules
-from odradek.controller.znodes import LEADER_DURING_DELETION, BrokerRegistration
+from odradek.controller.znodes import (
+    LEADER_DURING_DELETION,
+    BrokerRegistration,
+    PartitionState,
+    TopicAssignment,
+)
 from odradek.protocol.clock import ManualClock
 from odradek.protocol.endpoints import Endpoint, SecurityProtocol
 from odradek.protocol.errors import Errors
@@ -157,10 +162,54 @@ class Member:
     registration: Registration
 
 
+class CheckedStore(EmbeddedStore):
+    """Checks what must hold after every commit."""
+
+    def __init__(self) -> None:
+        super().__init__(clock=ManualClock())
+        self._epochs: dict[tuple[bytes, int], int] = {}
+        self._controller_epoch = 0
+
+    def commit(self, operations: Sequence[Operation], *, session: int) -> list[Result]:
+        results = super().commit(operations, session=session)
+        self.check()
+        return results
+
+    def check(self) -> None:
+        epoch = self.tree.find(paths.CONTROLLER_EPOCH)
+        if epoch is not None:
+            assert int(epoch.data) >= self._controller_epoch, "a controller epoch went back"
+            self._controller_epoch = int(epoch.data)
+        for name in self.tree.names(paths.TOPICS) or ():
+            self._check_topic(name, TopicAssignment.decode(self.tree.node(paths.topic(name)).data))
+
+    def _check_topic(self, name: str, topic: TopicAssignment) -> None:
+        for where, state in self.states(name).items():
+            replicas = topic.partitions[where.partition].replicas
+            assert state.isr, f"{where} has nobody in sync"
+            assert state.leader in (-1, *state.isr), f"{where} is led from outside the ISR"
+            assert set(state.isr) <= set(replicas), f"{where} is in sync outside its replicas"
+            key = (topic.topic_id, where.partition)
+            assert state.leader_epoch >= self._epochs.get(key, 0), f"{where}'s epoch went back"
+            self._epochs[key] = state.leader_epoch
+
+    def states(self, name: str) -> dict[TopicPartition, PartitionState]:
+        found = {}
+        for index in self.tree.names(paths.partitions(name)) or ():
+            where = TopicPartition(name, int(index))
+            stored = self.tree.find(paths.partition_state(where))
+            if stored is not None:
+                found[where] = PartitionState.decode(stored.data, stored.version)
+        return found
+
+    def topics(self) -> list[str]:
+        return self.tree.names(paths.TOPICS) or []
+
+
 class Cluster:
     def __init__(self, store: EmbeddedStore | None = None, **settings: object) -> None:
         self.clock = ManualClock()
-        self.store = store or EmbeddedStore(clock=self.clock)
+        self.store = store or CheckedStore()
         self.admin = self.store.session()
         self.members: dict[int, Member] = {}
         self._settings = settings

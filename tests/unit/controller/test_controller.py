@@ -27,6 +27,7 @@ from odradek.controller.store_embedded import EmbeddedStore
 from odradek.controller.topic_creation import create_topic
 from odradek.controller.topics import Growth, NewTopic, TopicRules
 from odradek.controller.znodes import (
+    Assignment,
     PartitionState,
     TopicAssignment,
     decode_epoch,
@@ -59,6 +60,8 @@ from odradek.protocol.types import TopicPartition
 from tests.unit.controller.cluster import Cluster, full_requests, node, play, until
 
 T0 = TopicPartition("t", 0)
+
+MOVING = {0: Assignment((2, 1), adding=(2,), removing=(1,))}
 
 
 async def started(cluster: Cluster, *brokers: int, topic: tuple[int, ...] = ()) -> None:
@@ -270,7 +273,7 @@ class TestOneBroker:
             await cluster.leader_is(1, TopicPartition("u", 0))
             assert await cluster.node(paths.partition_state(T0)) == b"rubbish"
 
-        play(scene)
+        play(scene, store=EmbeddedStore(clock=ManualClock()))
 
     def test_a_store_that_moved_on_is_read_again(self):
         """Someone else wrote a state: the compare fails, and the truth of the store wins."""
@@ -789,6 +792,39 @@ class TestMoves:
             await cluster.elected()
             assert await set_isr(cluster, (1, 2, 3)) is Errors.NONE
             await until(lambda: b'"0":[3,2]' in cluster.store.tree.node(paths.topic("t")).data)
+
+        play(scene)
+
+    def test_a_move_that_was_left_half_done_is_completed(self):
+        """The old controller died after changing the state, before writing the assignment."""
+
+        async def scene(cluster: Cluster) -> None:
+            await started(cluster, 1, 2, topic=(1,))
+            await cluster.kill(cluster.controller_id)
+            moving = TopicAssignment((await topic_in_store(cluster)).topic_id, MOVING)
+            await cluster.admin.set(paths.topic("t"), moving.encode())
+            state = PartitionState(2, 5, (2,), 1)
+            await cluster.admin.set(paths.partition_state(T0), state.encode())
+            await cluster.start(*({1, 2} - cluster.members.keys()))
+            await cluster.leader_is(2, T0)
+            assert (await topic_in_store(cluster)).partitions[0] == Assignment((2,))
+
+        play(scene)
+
+    def test_a_cancelled_move_is_trimmed_from_the_isr_before_the_assignment(self):
+        """Item 28: at no moment is someone in sync who is no replica; the store is checked."""
+
+        async def scene(cluster: Cluster) -> None:
+            await started(cluster, 1, 2, 3, topic=(1, 2))
+            await alter_reassignments(cluster.controller, self.move([3, 4]))
+            await alter_reassignments(cluster.controller, self.move([3, 1]))
+            await until(lambda: T0 in cluster.twin(3).roles)
+            cluster.twin(2).is_reachable = False
+            assert await set_isr(cluster, (1,)) is Errors.NONE
+            await alter_reassignments(cluster.controller, self.move([2, 3]))
+            assert await set_isr(cluster, (1, 3)) is Errors.NONE
+            await alter_reassignments(cluster.controller, self.move(None))
+            assert (await stored(cluster)).isr == (1,)
 
         play(scene)
 
