@@ -7,7 +7,7 @@ quicker than LeaderAndIsr gets NOT_LEADER_OR_FOLLOWER and asks again.
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from odradek.broker.dynamic_configs import DynamicConfigs
@@ -42,6 +42,8 @@ class Orders:
     metadata: MetadataCache
     configs: DynamicConfigs
     store: MetadataStore
+    hosting: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the first roles have been given."""
 
     async def obey(self, request: ControlRequest) -> ControlResponse:
         try:
@@ -62,6 +64,7 @@ class Orders:
             merged.partition_errors += done.partition_errors
             merged.topics += done.topics
             await asyncio.sleep(0)
+        self.hosting.set()
         return merged
 
     async def _learn_settings(self, topic: LeaderAndIsrTopicState) -> None:

@@ -10,11 +10,12 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
+from random import Random
 from typing import Any, Final
 
+from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
 from odradek.broker.network.peer import Address
-from odradek.broker.server import Server
 from odradek.broker.wanted_topics import WantedTopic
 from odradek.protocol.clock import SystemClock
 from odradek.storage.files import OsFiles, raise_open_file_limit
@@ -25,6 +26,7 @@ log: Final = logging.getLogger(__name__)
 # broker is ready stays for good and is never looked at again.
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
 _KILLED_BY_SIGNAL: Final = 128
+_FAILED: Final = 1
 
 
 def run_broker(
@@ -34,8 +36,7 @@ def run_broker(
 
     Raises CannotStart or CannotListen.
     """
-    raise_open_file_limit()
-    _run(_serve(config, topics, announce))
+    _run(_serve(config, topics, announce, raise_open_file_limit()))
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -48,17 +49,33 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(
-    config: BrokerConfig, topics: Sequence[WantedTopic], announce: Callable[[Address], None]
+    config: BrokerConfig,
+    topics: Sequence[WantedTopic],
+    announce: Callable[[Address], None],
+    max_open_files: int,
 ) -> None:
     loop = asyncio.get_running_loop()
     stop = _on_signals(loop)
-    server = Server(config, loop=loop, clock=SystemClock(), files=OsFiles())
-    await server.start(topics)
+
+    def give_up(reason: str) -> None:
+        log.critical("The broker cannot go on: %s", reason)
+        os._exit(_FAILED)
+
+    broker = Broker(
+        config,
+        loop=loop,
+        clock=SystemClock(),
+        files=OsFiles(),
+        random=Random(),
+        on_fatal=give_up,
+        max_open_files=max_open_files,
+    )
+    await broker.start(topics)
     _spare_garbage_collection()
-    announce(server.address)
+    announce(broker.address)
     await stop.wait()
     log.info("stopping")
-    await server.stop()
+    await broker.stop()
     log.info("stopped")
 
 

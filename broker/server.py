@@ -1,25 +1,22 @@
-"""The composition root: one broker, put together from its configuration.
+"""The door of a broker: routes, dispatch and the network, put together.
 
-Several servers may live in one process, each with its own configuration, clock and files; what
-belongs to the process as a whole (signals, the event loop, garbage collection) is in `process`.
+What answers the routes is not its business; `broker` puts a whole broker together, and tests may
+serve any routes of their own. Several servers may live in one process.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from odradek.broker.config import BrokerConfig
-from odradek.broker.data_dirs import DataDirs, claim
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers.versions import VersionsHandler
 from odradek.broker.network.budget import MemoryBudget
 from odradek.broker.network.deadlines import FRAME_SECONDS
 from odradek.broker.network.network import Network
 from odradek.broker.network.peer import Address, Peer
-from odradek.broker.routes import AnyRoute, table_of
-from odradek.broker.wanted_topics import WantedTopic, make_topics
+from odradek.broker.routes import AnyRoute
 from odradek.protocol.clock import Clock
-from odradek.storage.files import Files
 
 # How long connections may take to answer what they have begun when the broker stops.
 DRAIN_SECONDS: Final = 3.0
@@ -32,17 +29,13 @@ class Server:
         *,
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
-        files: Files,
         routes: Iterable[AnyRoute] = (),
         frame_seconds: float = FRAME_SECONDS,
     ) -> None:
-        self._config = config
-        self._files = files
-        self._data_dirs: DataDirs | None = None
         budget = MemoryBudget(config.queued_max_request_bytes)
-        self._routes = VersionsHandler(routes).routes
+        self.routes = VersionsHandler(routes).routes
         self.dispatcher = Dispatcher(
-            self._routes,
+            self.routes,
             loop=loop,
             budget=budget,
             handlers=config.num_io_threads,
@@ -62,22 +55,18 @@ class Server:
         """Where the first listener can be reached."""
         return next(iter(self.network.addresses.values()))
 
-    async def start(self, topics: Sequence[WantedTopic] = ()) -> None:
-        """Returns when clients are served. Raises CannotStart or CannotListen, all undone."""
-        paths = (self._config.log_dirs or self._config.log_dir).split(",")
-        self._data_dirs = claim([path.strip() for path in paths], self._files)
-        try:
-            self.network.open()
-            peer = Peer(next(iter(self.network.addresses)), self.address, self.address)
-            await make_topics(topics, table_of(self._routes), peer)
-        except BaseException:
-            await self.stop(0)
-            raise
+    def local_peer(self) -> Peer:
+        """The broker itself, as a client of its own first listener."""
+        return Peer(next(iter(self.network.addresses)), self.address, self.address)
+
+    def open(self) -> None:
+        """Bind the listeners; clients that dial wait. Raises CannotListen."""
+        self.network.open()
+
+    def accept(self) -> None:
+        """Serve clients from now on."""
         self.network.start()
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Stop accepting, answer what has begun, close everything."""
         await self.network.stop(drain_seconds)
-        if self._data_dirs is not None:
-            self._data_dirs.release()
-            self._data_dirs = None

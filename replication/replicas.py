@@ -38,8 +38,14 @@ class LogStore(Protocol):
 
     def get(self, where: TopicPartition) -> Log | None: ...
 
-    def get_or_create(self, where: TopicPartition, topic_id: bytes, *, is_new: bool) -> Log:
-        """Raises KafkaError: INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR."""
+    def topic_id(self, where: TopicPartition) -> bytes | None:
+        """The id of the topic a log was made for, None when it does not say."""
+        ...
+
+    def create(
+        self, where: TopicPartition, *, topic_id: bytes | None = None, is_new: bool = True
+    ) -> Log:
+        """A new log, or the one there is. Raises KAFKA_STORAGE_ERROR."""
         ...
 
     def delete(self, where: TopicPartition) -> None: ...
@@ -136,7 +142,14 @@ class Replicas:
         return Errors.NONE
 
     def _host(self, where: TopicPartition, topic_id: bytes, *, is_new: bool) -> Partition:
-        log = self._logs.get_or_create(where, topic_id, is_new=is_new)
+        stored_id = self._logs.topic_id(where)
+        if stored_id is not None and topic_id not in (NO_ID, stored_id):
+            raise KafkaError(
+                Errors.INCONSISTENT_TOPIC_ID,
+                f"the log of {where} belongs to an earlier topic of that name",
+            )
+        known_id = None if topic_id == NO_ID else topic_id
+        log = self._logs.create(where, topic_id=known_id, is_new=is_new)
         partition = Partition(where, topic_id, log=log, local_id=self._local_id, clock=self._clock)
         self._partitions[where] = partition
         return partition

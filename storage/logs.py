@@ -161,13 +161,18 @@ class Logs:
         if not directory.is_online:
             return tp, None
         try:
-            return tp, self._open_log(directory, tp, checkpoints)
+            return tp, self._open_log(directory, tp, checkpoints, is_clean=directory.was_clean)
         except OSError as error:
             directory.fail(error)
             return tp, None
 
     def _open_log(
-        self, directory: LogDirectory, tp: TopicPartition, checkpoints: Checkpoints
+        self,
+        directory: LogDirectory,
+        tp: TopicPartition,
+        checkpoints: Checkpoints,
+        *,
+        is_clean: bool,
     ) -> Log:
         log = open_log(
             LogOpening(
@@ -179,7 +184,7 @@ class Logs:
                 config=self._settings.config_of(tp.topic),
                 producer_expiration_ms=self._settings.producer_expiration_ms,
                 on_failure=directory.fail,
-                is_clean=directory.was_clean,
+                is_clean=is_clean,
                 recovery_point=checkpoints.recovery_points.get(tp, 0),
                 log_start_offset=checkpoints.log_starts.get(tp, 0),
             )
@@ -252,7 +257,7 @@ class Logs:
         self._files.make_dir(path)
         if topic_id is not None:
             write_topic_id(self._files, path, topic_id)
-        return self._open_log(home, tp, Checkpoints({}, {}, {}))
+        return self._open_log(home, tp, Checkpoints({}, {}, {}), is_clean=True)
 
     def delete(self, tp: TopicPartition) -> None:
         """Give up a log. Its directory is renamed at once and removed later, so that the name is

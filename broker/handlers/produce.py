@@ -8,9 +8,10 @@ over; on a partition with one replica it has passed them already.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 
 from odradek.broker.context import RequestContext
+from odradek.broker.flushing import Flusher
 from odradek.broker.metadata_cache import ClusterView, MetadataCache, PartitionInfo
 from odradek.broker.routes import AnyRoute, Route
 from odradek.protocol.errors import Errors, KafkaError
@@ -30,6 +31,7 @@ from odradek.protocol.types import NO_ID, TopicPartition
 from odradek.replication.partition import Partition
 from odradek.replication.replicas import Replicas
 from odradek.replication.waiters import Parked
+from odradek.storage.log import Log
 from odradek.storage.validation import InvalidRecords
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
@@ -49,10 +51,12 @@ class ProduceHandler:
         *,
         replicas: Replicas,
         metadata: MetadataCache,
+        flusher: Flusher,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._replicas = replicas
         self._metadata = metadata
+        self._flusher = flusher
         self._loop = loop
 
     def routes(self) -> Iterator[AnyRoute]:
@@ -60,7 +64,7 @@ class ProduceHandler:
 
     def produce(
         self, request: ProduceRequest, context: RequestContext
-    ) -> ProduceResponse | asyncio.Future[ProduceResponse] | None:
+    ) -> ProduceResponse | Awaitable[ProduceResponse] | None:
         if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return failed(request, KafkaError(Errors.INVALID_REQUIRED_ACKS))
         pending = PendingProduce(self._loop)
@@ -80,9 +84,23 @@ class ProduceHandler:
             _hang_up_after_errors(response, context)
             return None
         _name_new_leaders(response, self._metadata.view, context)
+        if pending.unsynced:
+            return self._after_flush(pending, response, request.timeout_ms)
         if not pending.waits:
             return response
         return pending.begin(response, request.timeout_ms)
+
+    async def _after_flush(
+        self, pending: "PendingProduce", response: ProduceResponse, timeout_ms: int
+    ) -> ProduceResponse:
+        """flush.messages asks for the disk before the answer."""
+        for log, result in pending.unsynced:
+            try:
+                await self._flusher.flush(log)
+            except KafkaError as error:
+                fail(result, error.error)
+        pending.forget_committed()
+        return await pending.begin(response, timeout_ms) if pending.waits else response
 
     def _append(
         self,
@@ -104,7 +122,10 @@ class ProduceHandler:
             log_append_time_ms=info.log_append_time_ms,
             log_start_offset=info.log_start_offset,
         )
-        if acks == ACKS_ALL and partition.log.high_watermark <= info.last_offset:
+        log = partition.log
+        if log.unflushed_records >= log.config.flush_messages:
+            pending.unsynced.append((log, result))
+        if acks == ACKS_ALL and log.high_watermark <= info.last_offset:
             pending.add(partition, info.last_offset + 1, result)
         return result
 
@@ -151,12 +172,14 @@ class ProduceHandler:
 class PendingProduce:
     """An answer that waits until enough replicas have the records, or for the timeout."""
 
-    __slots__ = ("_answer", "_loop", "_parked", "_response", "_timer", "waits")
+    __slots__ = ("_answer", "_loop", "_parked", "_response", "_timer", "unsynced", "waits")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         # (partition, the offset its high watermark must reach, its leader epoch then, its result)
         self.waits: list[tuple[Partition, int, int, PartitionProduceResponse]] = []
+        # Logs that must be on disk first.
+        self.unsynced: list[tuple[Log, PartitionProduceResponse]] = []
         self._parked: list[Parked] = []
 
     def add(self, partition: Partition, offset: int, result: PartitionProduceResponse) -> None:
@@ -170,9 +193,13 @@ class PendingProduce:
             self._parked.append(partition.hw_waiters.park(offset, self._look))
         return self._answer
 
-    def _look(self) -> None:
-        """Something moved: settle what is decided, and answer when everything is."""
+    def forget_committed(self) -> None:
+        """Settle what is decided already."""
         self.waits = [wait for wait in self.waits if not self._is_decided(*wait)]
+
+    def _look(self) -> None:
+        """Something moved: answer when everything is decided."""
+        self.forget_committed()
         if not self.waits:
             self._finish()
 
@@ -180,23 +207,18 @@ class PendingProduce:
         self, partition: Partition, offset: int, epoch: int, result: PartitionProduceResponse
     ) -> bool:
         if partition.leader_epoch != epoch or not partition.is_leader:
-            self._fail(result, Errors.NOT_LEADER_OR_FOLLOWER)
+            fail(result, Errors.NOT_LEADER_OR_FOLLOWER)
             return True
         if partition.log.high_watermark < offset:
             return False
         if not partition.has_quorum:
-            self._fail(result, Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            fail(result, Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return True
 
     def _time_is_over(self) -> None:
         for _, _, _, result in self.waits:
-            self._fail(result, Errors.REQUEST_TIMED_OUT)
+            fail(result, Errors.REQUEST_TIMED_OUT)
         self._finish()
-
-    def _fail(self, result: PartitionProduceResponse, error: Errors) -> None:
-        result.error_code = error
-        result.base_offset = NO_OFFSET
-        result.log_append_time_ms = -1
 
     def _finish(self) -> None:
         self._timer.cancel()
@@ -204,6 +226,13 @@ class PendingProduce:
             parked.cancel()
         if not self._answer.done():
             self._answer.set_result(self._response)
+
+
+def fail(result: PartitionProduceResponse, error: Errors) -> None:
+    """Turn a success into a failure: the records may or may not be kept."""
+    result.error_code = error
+    result.base_offset = NO_OFFSET
+    result.log_append_time_ms = -1
 
 
 def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse:

@@ -29,11 +29,19 @@ class MemoryLogs:
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self.logs: dict[TopicPartition, Log] = {}
+        self.topic_ids: dict[TopicPartition, bytes] = {}
 
     def get(self, where: TopicPartition) -> Log | None:
         return self.logs.get(where)
 
-    def get_or_create(self, where: TopicPartition, topic_id: bytes, *, is_new: bool) -> Log:
+    def topic_id(self, where: TopicPartition) -> bytes | None:
+        return self.topic_ids.get(where)
+
+    def create(
+        self, where: TopicPartition, *, topic_id: bytes | None = None, is_new: bool = True
+    ) -> Log:
+        if topic_id is not None:
+            self.topic_ids.setdefault(where, topic_id)
         return self.logs.setdefault(where, new_partition(self._clock).log)
 
     def delete(self, where: TopicPartition) -> None:
@@ -175,3 +183,11 @@ def test_a_stop_ends_the_replica_and_deletes_only_when_told_to(
     assert WHERE in logs.logs
     replicas.stop(stop(epoch=-2, delete=True))
     assert WHERE not in logs.logs
+
+
+def test_a_log_left_by_an_earlier_topic_of_that_name_is_not_taken_over(
+    replicas: Replicas, logs: MemoryLogs
+) -> None:
+    logs.create(WHERE, topic_id=OTHER_ID)
+    assert outcome(replicas, order(topic_id=ID)) == Errors.INCONSISTENT_TOPIC_ID
+    assert replicas.find(WHERE) is None
