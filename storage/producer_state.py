@@ -12,7 +12,9 @@ that wrote its last marker, and the first offset of its open transaction. From t
 `check*` decides and changes nothing; `update*` follows once the batch is in the log, on leaders,
 on followers and in recovery alike, so that every replica can take over. A producer that is not
 known here (expired, or its records deleted) may continue with any sequence. State survives in
-snapshots (`producer_snapshots`); what is missing from them is replayed from the batches.
+snapshots (`producer_snapshots`); what is missing from them is replayed from the batches. They do
+not say which ended transactions had their marker above the high watermark: after a restart such
+a one counts as stable, which is safe because its outcome is decided for good.
 
 Whether a producer's transaction has to be verified with its coordinator before the first batch
 is the caller's question: `has_open_transaction` answers it.

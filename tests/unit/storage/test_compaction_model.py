@@ -179,4 +179,4 @@ class CompactionMachine(RuleBasedStateMachine):
 
 
 TestCompaction = CompactionMachine.TestCase
-TestCompaction.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestCompaction.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

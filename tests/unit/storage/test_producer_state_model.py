@@ -23,6 +23,8 @@ class Written:
 @dataclass
 class Model:
     log: list[Written] = field(default_factory=list)
+    # A snapshot does not tell which ended transactions had their marker above the high watermark.
+    loaded_to: int = 0
 
     @property
     def end(self) -> int:
@@ -70,7 +72,12 @@ class Model:
 
     def stable(self, hw: int) -> int:
         """Nothing of a transaction is stable before its marker is below the high watermark."""
-        return Model([one for one in self.log if one.header.base_offset < hw]).first_open(hw)
+        seen = [
+            one
+            for one in self.log
+            if one.header.base_offset < (max(hw, self.loaded_to) if one.marker else hw)
+        ]
+        return Model(seen).first_open(hw)
 
     def first_open(self, hw: int) -> int:
         producers = {one.header.producer_id for one in self.log}
@@ -116,6 +123,22 @@ class ProducerMachine(RuleBasedStateMachine):
             self.states.update(header)
             self.model.log.append(Written(header))
 
+    @rule(producer=st.integers(0, 2), count=st.integers(1, 3))
+    def stream(self, producer: int, count: int) -> None:
+        """More batches in a row than are remembered, then each of them once more."""
+        for _ in range(7):
+            self.produce(producer, 2, 0, True, count, False)
+        for back in range(1, 8):
+            self.repeat(producer, back)
+
+    @rule(producer=st.integers(0, 2), back=st.integers(1, 7))
+    def repeat(self, producer: int, back: int) -> None:
+        """A client that got no answer sends one of its batches again."""
+        sent = [one.header for one in self.model.of(producer) if one.marker is None]
+        if len(sent) >= back and sent[-back].count < TOP:
+            header = sent[-back]._replace(base_offset=self.model.end)
+            assert self._verdict(header) == self.model.verdict(header)
+
     def _verdict(self, header: BatchHeader) -> Errors | int | None:
         try:
             repeated = self.states.check(header)
@@ -159,9 +182,13 @@ class ProducerMachine(RuleBasedStateMachine):
         if drop and keep >= 0:
             self.model.log = self.model.log[:keep]
             self.hw = min(self.hw, self.model.end)
+        is_current = self.states.map_end_offset == self.model.end > 0
         if reopen:
             self.states = ProducerStates("/log", files=self.files, expiration_ms=10**9)
         self.states.truncate_and_reload(0, self.model.end, now_ms=10)
+        self.model.loaded_to = min(self.model.loaded_to, self.model.end)
+        if reopen or not is_current:
+            self.model.loaded_to = self.states.map_end_offset
         for one in self.model.log:
             if one.header.base_offset < self.states.map_end_offset:
                 continue
