@@ -276,7 +276,8 @@ class Log(Fenced):
 
     @fencing
     def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on, and the whole batch that contains it."""
+        """Drop everything from `offset` on, and the whole batch that contains it. The log then
+        ends with its last batch, even if that leaves a gap below `offset`."""
         if offset >= self.log_end_offset:
             self.epochs.truncate_from_end(offset)
             return
@@ -284,10 +285,7 @@ class Log(Fenced):
             self._restart_at(offset)
             return
         self.segments.discard(self.segments.above(offset))
-        active = self.segments.active
-        found = active.locate(offset)
-        active.truncate_to(offset)
-        end = min(offset, found.base_offset) if found else offset
+        end = self.segments.active.truncate_to(offset)
         self.epochs.truncate_from_end(end)
         self._end_at(end)
         self._replay_producers()
@@ -316,10 +314,10 @@ class Log(Fenced):
 
     def _replay_producers(self) -> None:
         """Bring the producer state from its last snapshot to the log end."""
-        now_ms = self._clock.now_ms()
-        self.producers.truncate_and_reload(self.log_start_offset, self.log_end_offset, now_ms)
-        for _, header, batch in log_reading.replay(self.segments, self.producers.map_end_offset):
-            self.producers.apply(header, batch)
+        producers, end = self.producers, self.log_end_offset
+        producers.truncate_and_reload(self.log_start_offset, end, self._clock.now_ms())
+        for header, batch in log_reading.replay(self.segments, producers.map_end_offset, end):
+            producers.apply(header, batch)
 
     @fencing
     def advance_log_start(self, offset: int) -> None:

@@ -147,17 +147,21 @@ def _offset_behind(segments: SegmentList, found: Found, upper: int) -> int:
     return upper if following is None else min(upper, following.base_offset)
 
 
-def replay(segments: SegmentList, offset: int) -> Iterator[tuple[Segment, BatchHeader, bytes]]:
-    """Every batch from `offset` on, as producer state needs it: of control batches also the
-    bytes."""
-    for segment in segments.reaching(offset):
-        found = segment.locate(offset)
+def replay(segments: SegmentList, start: int, end: int) -> Iterator[tuple[BatchHeader, bytes]]:
+    """The batches from `start` to `end`, as producer state needs them: of control batches also
+    the bytes."""
+    for segment in segments.reaching(start):
+        if segment.base_offset >= end or start >= end:
+            return
+        found = segment.locate(start)
         if found is None:
             continue
         for position, header in segment.batches.headers(found.position):
+            if header.base_offset >= end:
+                return
             is_read = header.is_control
             data = segment.batches.read(position, header.size_bytes) if is_read else b""
-            yield segment, header, data
+            yield header, data
 
 
 def first_at_or_after(

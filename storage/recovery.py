@@ -88,6 +88,8 @@ class _Opener:
 
     def log(self) -> Log:
         opening = self._opening
+        if opening.log_start_offset > self._log_end:
+            self._start_over(opening.log_start_offset)
         log_start = self._log_start()
         self._epochs.truncate_from_end(self._log_end)
         self._epochs.truncate_from_start(log_start)
@@ -110,14 +112,19 @@ class _Opener:
         )
 
     def _log_start(self) -> int:
-        """The checkpointed log start, unless it contradicts what is there."""
-        wanted = self._opening.log_start_offset
-        first = self._segments.first.base_offset
-        if wanted <= self._log_end:
-            return max(wanted, first)
+        return max(self._opening.log_start_offset, self._segments.first.base_offset)
+
+    def _start_over(self, offset: int) -> None:
+        """All that is left was deleted on request, and what came after it is lost. Offsets that
+        were given once must not be given again."""
         where = self._opening.directory
-        _log.error("%s ends at %d: ignoring log start %d", where, self._log_end, wanted)
-        return first
+        _log.error("%s ends at %d, below its log start %d", where, self._log_end, offset)
+        self._segments.discard(list(self._segments))
+        self._segments.create(offset)
+        self._epochs.clear()
+        self._producers.start_at(offset)
+        self._log_end = offset
+        self._damage.clear()
 
     # After a clean stop ---------------------------------------------------------------------
 
@@ -174,9 +181,7 @@ class _Opener:
         producers = self._producers
         start = min(self._log_start(), end)
         producers.truncate_and_reload(start, end, self._opening.clock.now_ms())
-        for _, header, batch in replay(self._segments, producers.map_end_offset):
-            if header.base_offset >= end:
-                break
+        for header, batch in replay(self._segments, producers.map_end_offset, end):
             producers.apply(header, batch)
 
     # After any other ------------------------------------------------------------------------

@@ -261,18 +261,17 @@ class Segment:
             expected = position + header.size_bytes
         self.become_inactive()  # right for an active segment too: its next append maps again
 
-    def truncate_to(self, offset: int) -> None:
-        """Drop the batches that hold `offset` or more."""
+    def truncate_to(self, offset: int) -> int:
+        """Drop the batches that hold `offset` or more; returns where the segment ends then."""
         found = self.locate(offset)
         # The indexes first: they must never point past the end of the log.
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transactions.truncate_to(offset)
-        if found is None:
-            return
-        self.batches.cut(found.position)
-        self._bytes_since_index = 0
-        self.next_offset()
+        if found is not None:
+            self.batches.cut(found.position)
+            self._bytes_since_index = 0
+        return self.next_offset()
 
     def become_inactive(self) -> None:
         """Write the last time index entry and give back what was preallocated."""

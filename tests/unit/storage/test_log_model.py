@@ -92,13 +92,15 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule(fraction=fractions)
     def truncate(self, fraction: float) -> None:
         offset = self.offset_at(fraction)
-        inside = [s for s in self.batch_starts if s <= offset]
-        held = {o for o, _ in self.records}
-        if offset < self.log_end and inside and offset in held:
-            offset = inside[-1]
         self.room.log.truncate_to(offset)
         if offset >= self.log_end:
             return
+        inside = [start for start in self.batch_starts if start <= offset]
+        if inside and offset in {held for held, _ in self.records}:
+            offset = inside[-1]
+        kept = [held + 1 for held, _ in self.records if held < offset]
+        base = self.room.log.segments.active.base_offset
+        offset = max([base, *kept])
         self.log_end = offset
         self.records = [row for row in self.records if row[0] < offset]
         self.batch_starts = [start for start in self.batch_starts if start < offset]

@@ -241,13 +241,15 @@ def test_leftovers_are_cleared_and_strange_names_left_alone() -> None:
     assert set(strange) <= set(room.names())
 
 
-def test_a_log_start_beyond_the_log_is_not_believed() -> None:
+def test_a_log_that_lost_its_tail_below_its_log_start_goes_on_from_there() -> None:
     room = Room()
     room.fill(5)
     room.log.close()
-    room.log_start = 4_000_000
+    room.log_start = 40
     room.open(is_clean=True)
-    assert (room.log.log_start_offset, room.log.log_end_offset) == (0, 5)
+    assert (room.log.log_start_offset, room.log.log_end_offset) == (40, 40)
+    room.fill(1)
+    assert [offset for offset, _ in room.read_all()] == [40]
 
 
 def test_a_checkpointed_log_start_holds_after_a_restart() -> None:
