@@ -83,8 +83,12 @@ class Controller:
         """Stop campaigning; an office that is held is given up, so that another takes over."""
         if self._main is not None:
             self._main.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._main
+            await asyncio.gather(self._main, return_exceptions=True)
+
+    async def wait(self) -> None:
+        """Raises what ends the controller for good: a store that failed. Else waits for ever."""
+        assert self._main is not None, "started before waited for"
+        await asyncio.shield(self._main)
 
     async def ask(self, act: Callable[[Desk], Awaitable[Value]]) -> Value:
         """Do something in the present term. KafkaError(NOT_CONTROLLER) when there is none."""

@@ -5,6 +5,10 @@ lead, and gives the next state or None when it has nothing better. The next stat
 of the old one plus one; `partition_epoch` stays the version to compare with when it is stored.
 Only `unclean` may pick a leader outside the in-sync replicas: records they acknowledged may be lost
 then, so it is used only where the topic allows it.
+
+What no rule here can know: whether the last in-sync replica lost the end of its log in a crash of
+its machine. It is elected when it returns, as in Kafka's ZooKeeper mode; whoever cannot accept that
+asks for more than one in-sync replica (min.insync.replicas) or for a flush before acknowledging.
 """
 
 from collections.abc import Sequence, Set

@@ -104,7 +104,7 @@ def test_the_node_of_the_present_session_is_an_earlier_success():
 
 
 def test_the_node_of_an_own_former_session_is_deleted():
-    """Item 23: the store is slow to notice that the former session has ended."""
+    """KAFKA-7165: the store is slow to notice that the former session has ended."""
 
     async def scene(store: EmbeddedStore) -> None:
         session = store.session()
