@@ -1,0 +1,1 @@
+"""Group and transaction coordinators: state kept in internal topics, served from memory."""

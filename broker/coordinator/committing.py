@@ -1,0 +1,166 @@
+"""OffsetCommit and OffsetFetch: who may commit, what is kept, and what is shown.
+
+A member commits with its generation. Someone without one (a consumer that assigns itself, an
+administrator) may commit while the group has no members. Offsets are shown once committed.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from odradek.broker.coordinator.group import Group
+from odradek.broker.coordinator.group_records import NO_EXPIRY, OffsetRecord
+from odradek.broker.coordinator.group_states import GroupState
+from odradek.broker.coordinator.members import NO_MEMBER
+from odradek.broker.coordinator.offsets import CommittedOffset
+from odradek.broker.coordinator.rebalancing import GroupTools, Rebalancing
+from odradek.broker.coordinator.write_errors import commit_error
+from odradek.protocol.errors import Errors
+from odradek.protocol.messages.group_records import OffsetCommitValue
+from odradek.protocol.records import NO_PRODUCER, ProducerStamp
+from odradek.protocol.types import TopicPartition
+
+
+class Committer(NamedTuple):
+    """Who commits; a generation of -1 stands for none."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    producer: ProducerStamp = NO_PRODUCER
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.producer.is_transactional
+
+
+class Position(NamedTuple):
+    """An offset that is to be committed."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = NO_EXPIRY
+
+
+Outcomes = dict[TopicPartition, Errors]
+CommitReply = Callable[[Outcomes], None]
+
+NOTHING_COMMITTED = CommittedOffset(-1, -1, "", -1, NO_EXPIRY, -1)
+
+
+class Committing:
+    def __init__(self, tools: GroupTools, rebalancing: Rebalancing) -> None:
+        self._tools = tools
+        self._rebalancing = rebalancing
+
+    def commit(
+        self,
+        group: Group,
+        committer: Committer,
+        positions: dict[TopicPartition, Position],
+        reply: CommitReply,
+    ) -> None:
+        problem = commit_problem(group, committer)
+        if problem is not Errors.NONE:
+            reply(dict.fromkeys(positions, problem))
+            return
+        member = group.members.get(committer.member_id)
+        if member is not None and not committer.is_transactional:
+            self._rebalancing.keep_alive(member)
+        limit = self._tools.config.metadata_max_chars
+        outcomes: Outcomes = {
+            where: Errors.NONE
+            if fits(position.metadata, limit)
+            else Errors.OFFSET_METADATA_TOO_LARGE
+            for where, position in positions.items()
+        }
+        records = [
+            OffsetRecord(group.id, where, to_record(positions[where]))
+            for where, outcome in outcomes.items()
+            if outcome is Errors.NONE
+        ]
+        if not records:
+            reply(outcomes)
+            return
+
+        def written(error: Errors) -> None:
+            told = commit_error(error)
+            reply({w: told if o is Errors.NONE else o for w, o in outcomes.items()})
+
+        self._tools.writer.write(records, written, producer=committer.producer)
+
+
+def commit_problem(group: Group, committer: Committer) -> Errors:
+    """Why this commit is refused, NONE if it is not."""
+    names_member = committer.member_id != NO_MEMBER or committer.instance_id is not None
+    if committer.generation < 0 and group.state is GroupState.EMPTY:
+        return Errors.NONE
+    if committer.generation >= 0 or names_member:
+        problem = group.membership_problem(committer.member_id, committer.instance_id)
+        if problem is not Errors.NONE:
+            return problem
+        if committer.generation != group.generation:
+            return Errors.ILLEGAL_GENERATION
+    elif not committer.is_transactional:
+        # Others than members would move the members' offsets under their feet. Transactions of
+        # old do not name their member.
+        return Errors.UNKNOWN_MEMBER_ID
+    if group.state is GroupState.COMPLETING and not committer.is_transactional:
+        return Errors.REBALANCE_IN_PROGRESS
+    return Errors.NONE
+
+
+def fits(metadata: str, limit: int) -> bool:
+    """Whether the text has no more than so many UTF-16 units, which is how Kafka counts."""
+    if len(metadata) * 2 <= limit or metadata.isascii():
+        return len(metadata) <= limit
+    return len(metadata.encode("utf-16-le", "surrogatepass")) // 2 <= limit
+
+
+def to_record(position: Position) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=position.offset,
+        leader_epoch=position.leader_epoch,
+        metadata=position.metadata,
+        commit_timestamp=position.commit_timestamp_ms,
+        expire_timestamp=position.expire_timestamp_ms,
+    )
+
+
+class Shown(NamedTuple):
+    """What a fetch of offsets is told of one partition."""
+
+    committed: CommittedOffset
+    error: Errors = Errors.NONE
+
+
+def show_offsets(
+    group: Group | None,
+    wanted: Iterable[TopicPartition] | None,
+    *,
+    require_stable: bool,
+    committed_end: int,
+) -> dict[TopicPartition, Shown]:
+    """The committed offsets of these partitions, or of all that have one.
+
+    With `require_stable` a partition is in error while a transaction may still change it.
+    """
+    if group is None:
+        return {where: Shown(NOTHING_COMMITTED) for where in wanted or ()}
+    offsets = group.offsets
+    unstable = offsets.pending_partitions() if require_stable else set()
+    if wanted is None:
+        found = dict(offsets.all_committed(committed_end))
+        partitions: Iterable[TopicPartition] = {**found, **dict.fromkeys(unstable)}
+    else:
+        partitions = wanted
+        found = {}
+    shown: dict[TopicPartition, Shown] = {}
+    for where in partitions:
+        if where in unstable:
+            shown[where] = Shown(NOTHING_COMMITTED, Errors.UNSTABLE_OFFSET_COMMIT)
+            continue
+        committed = found.get(where) or offsets.committed(where, committed_end)
+        shown[where] = Shown(committed or NOTHING_COMMITTED)
+    return shown
