@@ -25,6 +25,7 @@ from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.failures import CannotStart
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.flushing import Flusher
+from odradek.broker.group_service import GroupService
 from odradek.broker.handlers.configs import ConfigsHandler
 from odradek.broker.handlers.fetch import FetchHandler
 from odradek.broker.handlers.log_dirs import LogDirsHandler
@@ -47,7 +48,7 @@ from odradek.controller.image import Broker as Registered
 from odradek.controller.producer_ids import ProducerIds, next_block
 from odradek.controller.propagation import ControlRequest
 from odradek.controller.registration import BrokerIdTaken, Registration, cluster_id, prepare
-from odradek.controller.store import MetadataStore
+from odradek.controller.store import MetadataStore, StoreError
 from odradek.controller.store_embedded import EmbeddedStore
 from odradek.controller.topic_creation import create_topic
 from odradek.controller.topics import NewTopic, TopicRules
@@ -123,6 +124,13 @@ class Broker:
         self._metadata = MetadataCache()
         self._replicas = Replicas(
             logs=self._logs, local_id=self.id, clock=self._clock, is_known=self._is_known
+        )
+        self._groups = GroupService(
+            self._static,
+            replicas=self._replicas,
+            metadata=self._metadata,
+            clock=self._clock,
+            loop=self._loop,
         )
         self._make_controller()
         self._server = Server(
@@ -253,10 +261,18 @@ class Broker:
         self._undo.append(registration.unregister)
         self._controller.start()
         self._undo.append(self._controller.close)
+        self._tasks.append(self._loop.create_task(self._watch_controller()))
         try:
             await asyncio.wait_for(self._until_told(), READY_SECONDS)
         except TimeoutError:
             raise CannotStart("No controller told this broker what to host in time.") from None
+
+    async def _watch_controller(self) -> None:
+        """A store that failed cannot be told from one that lost something: stop."""
+        try:
+            await self._controller.wait()
+        except StoreError as error:
+            self._on_fatal(f"the metadata store failed: {error}")
 
     async def _until_told(self) -> None:
         """Wait for the view, and for our roles in it, which the controller sends right behind."""
@@ -321,6 +337,7 @@ class Broker:
         yield from LogDirsHandler(logs=self._logs, files=self._files).routes()
         ids = ProducerIds(lambda: next_block(self._store, self.id))
         yield from ProducerIdsHandler(ids=ids).routes()
+        yield from self._groups.routes(identity, auto_topics.ensure)
 
     async def _create_topic(self, new: NewTopic) -> object:
         racks = {broker.id: broker.rack for broker in self._metadata.view.brokers.values()}
@@ -370,6 +387,8 @@ class Broker:
         maintenance.start()
         cleaner.start()
         self._undo += [maintenance.stop, cleaner.stop]
+        self._groups.start()
+        self._undo.append(self._groups.close)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """From any thread that met the failure."""

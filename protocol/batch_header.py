@@ -240,6 +240,13 @@ def set_producer(
     write_crc(buffer, position, size_bytes)
 
 
+def set_create_time(buffer: WritableBuffer, position: int) -> None:
+    """Let the records' own timestamps count: clear bit 3, and the CRC again."""
+    header = read_header(buffer, position)
+    _I16.pack_into(buffer, position + CRC_FROM, header.attributes & ~LOG_APPEND_TIME_BIT)
+    write_crc(buffer, position, header.size_bytes)
+
+
 def write_crc(buffer: WritableBuffer, position: int, size_bytes: int) -> None:
     """Seal the batch after a change inside what the CRC covers."""
     _CRC.pack_into(buffer, position + _CRC_AT, crc_of(buffer, position, size_bytes))

@@ -13,8 +13,9 @@ sequence, codec and newest timestamp. Beyond the header only where it must be:
   producer that lies inside a record harms who reads it but never this broker, whose readers
   check everything;
 - compacted topics need the keys, and `message.timestamp.before.max.ms` needs each timestamp;
-- LogAppendTime rewrites timestamp and CRC in place;
-- a `compression.type` other than the producer's makes a new batch.
+- LogAppendTime rewrites timestamp and CRC in place; message sets of Produce v0-2 are converted;
+- a `compression.type` other than the producer's makes a new batch, and so does a message set of
+  formats 0 and 1, which Produce up to version 2 carries.
 
 Whatever is decompressed is capped. Batches that the broker itself writes (Origin.COORDINATOR)
 are trusted in all but their size. A batch of 16 records of 1 KB costs 4 µs, the walk 3 µs and the
@@ -27,8 +28,9 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 from odradek.protocol.batch_header import CODEC_MASK, CRC_FROM
-from odradek.protocol.compression import Codec, compress
+from odradek.protocol.compression import Codec, DecompressionTooLarge, compress
 from odradek.protocol.errors import Errors, KafkaError, ProtocolError
+from odradek.protocol.legacy_records import up_convert
 from odradek.protocol.records import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -44,8 +46,10 @@ from odradek.protocol.records import (
     WritableBuffer,
     iter_spans,
     pack_batch,
+    peek_magic,
     read_body,
     read_header,
+    set_create_time,
     set_log_append_time,
     write_base_offset_and_epoch,
 )
@@ -95,6 +99,8 @@ def validate_and_stamp(
     produce_version: int = FIRST_VERSION_WITH_ZSTD,
 ) -> AppendPlan:
     data = _writable(records)
+    if produce_version < FIRST_VERSION_OF_FORMAT_2 and origin is Origin.CLIENT:
+        data = _in_format_2(data)
     header = _only_batch(data)
     _check_size(len(data), config)
     if origin is Origin.CLIENT:
@@ -109,6 +115,10 @@ def validate_and_stamp(
         append_time_ms = now_ms
         set_log_append_time(data, 0, now_ms)
         header = read_header(data)
+    elif header.attributes & LOG_APPEND_TIME_BIT:
+        # Only a broker says LogAppendTime. A producer that does is not refused; the bit goes.
+        set_create_time(data, 0)
+        header = read_header(data)
     write_base_offset_and_epoch(data, 0, next_offset, leader_epoch)
     stamped = BatchHeader._make((next_offset, header[1], leader_epoch, *header[3:]))
     return AppendPlan(stamped, data, append_time_ms)
@@ -121,12 +131,27 @@ def _writable(records: ReadableBuffer) -> WritableBuffer:
     return records
 
 
+def _in_format_2(data: WritableBuffer) -> WritableBuffer:
+    """One batch of what an old producer sent as a set of messages."""
+    if peek_magic(data) not in (0, 1):
+        return data
+    try:
+        return bytearray(up_convert(data))
+    except DecompressionTooLarge as error:
+        raise _invalid(str(error)) from error
+    except ProtocolError as error:
+        raise KafkaError(Errors.CORRUPT_MESSAGE, str(error)) from error
+
+
 # The header ---------------------------------------------------------------------------------
 
 
 def _only_batch(data: ReadableBuffer) -> BatchHeader:
     if not data:
         raise _invalid("there is no record batch")
+    if len(data) < HEADER_BYTES:
+        # As in Kafka, a batch that does not end here is no batch, rather than a broken one.
+        raise _invalid("the record batch is cut off")
     try:
         header = read_header(data)
     except UnsupportedMagic as error:
@@ -138,8 +163,16 @@ def _only_batch(data: ReadableBuffer) -> BatchHeader:
     if header.length + LOG_OVERHEAD_BYTES != len(data):
         if header.size_bytes < len(data):
             raise _invalid("more than one record batch")
-        raise KafkaError(Errors.CORRUPT_MESSAGE, "the record batch is cut off")
+        raise _invalid("the record batch is cut off")
     return header
+
+
+def _converted(message_set: ReadableBuffer) -> bytes:
+    """What a producer of Produce v0-2 sent, in the format of today."""
+    try:
+        return up_convert(message_set)
+    except ProtocolError as error:
+        raise KafkaError(Errors.CORRUPT_MESSAGE, str(error)) from error
 
 
 def _check_size(size_bytes: int, config: LogConfig) -> None:
@@ -172,9 +205,6 @@ def _check_header(header: BatchHeader, produce_version: int) -> None:
             raise _invalid(f"producer {header.producer_id} gave no sequence or epoch")
     elif attributes & TRANSACTIONAL_BIT:
         raise _invalid("a transactional batch needs a producer id")
-    if attributes & LOG_APPEND_TIME_BIT:
-        text = "the timestamp type LogAppendTime is for the broker to set"
-        raise KafkaError(Errors.INVALID_TIMESTAMP, text)
     codec_id = attributes & CODEC_MASK
     if codec_id >= Codec.ZSTD:
         _check_rare_codec(codec_id, produce_version)

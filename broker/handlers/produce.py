@@ -26,6 +26,7 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from odradek.protocol.records import HEADER_BYTES, TRANSACTIONAL_BIT
 from odradek.protocol.schema import versions_of
 from odradek.protocol.types import NO_ID, TopicPartition
 from odradek.replication.partition import Partition
@@ -36,6 +37,8 @@ from odradek.storage.validation import InvalidRecords
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 NO_OFFSET = -1
+# Where a batch has its format, and the half of its attributes that holds all bits in use.
+MAGIC_AT, ATTRIBUTES_LOW = 16, 22
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 # The one client that may write to internal topics, by the name Kafka's admin tools give it.
@@ -67,6 +70,8 @@ class ProduceHandler:
     ) -> ProduceResponse | Awaitable[ProduceResponse] | None:
         if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return failed(request, KafkaError(Errors.INVALID_REQUIRED_ACKS))
+        if _has_transactional_records(request):
+            return failed(request, KafkaError(_why_not_transactional(request)))
         pending = PendingProduce(self._loop)
         topics = [
             TopicProduceResponse(
@@ -226,6 +231,27 @@ class PendingProduce:
             parked.cancel()
         if not self._answer.done():
             self._answer.set_result(self._response)
+
+
+def _has_transactional_records(request: ProduceRequest) -> bool:
+    """Told by the batches themselves: what the request says of itself is only a claim."""
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            records = partition.records
+            if (
+                records
+                and len(records) >= HEADER_BYTES
+                and records[ATTRIBUTES_LOW] & TRANSACTIONAL_BIT
+            ):
+                return True
+    return False
+
+
+def _why_not_transactional(request: ProduceRequest) -> Errors:
+    """This broker coordinates no transactions, so no such batch can belong to one."""
+    if request.transactional_id is None:
+        return Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return Errors.INVALID_TXN_STATE
 
 
 def fail(result: PartitionProduceResponse, error: Errors) -> None:

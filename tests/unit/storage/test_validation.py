@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from odradek.protocol.batch_header import HEADER
 from odradek.protocol.compression import Codec, compress
 from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.legacy_records import build_message_set
 from odradek.protocol.records import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -176,7 +177,7 @@ def test_the_broker_may_write_control_batches_and_they_are_never_compressed() ->
 
 
 def test_damaged_batches_are_corrupt() -> None:
-    """Bad input 20: CRC mismatch, unknown magic, size below the minimum or above the buffer."""
+    """Bad input 20: CRC mismatch, unknown magic, size below the minimum."""
     data = batch()
     flipped = bytearray(data)
     flipped[-3] ^= 1
@@ -184,8 +185,12 @@ def test_damaged_batches_are_corrupt() -> None:
     negative_length = data[:8] + b"\xff" * 4 + data[12:]
     for damaged in (flipped, data[:16] + b"\3" + data[17:], short_length, negative_length):
         assert refusal(bytes(damaged)) is Errors.CORRUPT_MESSAGE
+
+
+def test_a_batch_that_is_cut_off_is_none() -> None:
+    data = batch()
     for cut in (1, 12, 16, 30, 61, len(data) - 1):
-        assert refusal(data[:cut]) is Errors.CORRUPT_MESSAGE
+        assert refusal(data[:cut]) is Errors.INVALID_RECORD
 
 
 def test_batches_over_the_limits_are_too_large() -> None:
@@ -235,6 +240,42 @@ def test_zstd_needs_a_new_produce_and_unknown_codecs_are_refused() -> None:
     for codec_id in (5, 6, 7):
         unknown = changed(batch(), attributes=codec_id)
         assert refusal(unknown) is Errors.UNSUPPORTED_COMPRESSION_TYPE
+
+
+# Old formats ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+@pytest.mark.parametrize("magic", [0, 1])
+def test_the_messages_of_old_producers_become_one_batch(magic: int, codec: Codec) -> None:
+    plan = accept(build_message_set(records(5), magic, codec), version=2)
+    assert (plan.header.base_offset, plan.header.count, plan.header.codec) == (1000, 5, codec)
+    check_crc(plan.data)
+    sent = [(r.key, r.value, r.timestamp if magic else -1) for r in records(5)]
+    assert [(r.key, r.value, r.timestamp) for r in iter_records(plan.data)] == sent
+
+
+def test_old_producers_are_checked_like_new_ones() -> None:
+    keyless = build_message_set(records(2, key=None), 1)
+    with pytest.raises(InvalidRecords):
+        accept(keyless, config(cleanup_policy="compact"), version=2)
+    small = config(max_message_bytes="100")
+    assert refusal(build_message_set(records(50), 1), small, version=2) is Errors.MESSAGE_TOO_LARGE
+    late = config(message_timestamp_after_max_ms="5")
+    future = build_message_set(records(1, timestamp=NOW + 6), 1)
+    assert refusal(future, late, version=2) is Errors.INVALID_TIMESTAMP
+
+
+def test_damaged_messages_of_old_producers_are_corrupt() -> None:
+    message_set = build_message_set(records(2), 1)
+    flipped = bytearray(message_set)
+    flipped[-1] ^= 1
+    for damaged in (bytes(flipped), message_set[:-3], message_set[:20]):
+        assert refusal(damaged, version=2) is Errors.CORRUPT_MESSAGE
+
+
+def test_a_batch_may_come_by_an_old_produce_as_well() -> None:
+    assert accept(batch(), version=2).header.count == 3
 
 
 # Records --------------------------------------------------------------------------------------
@@ -308,11 +349,13 @@ def test_a_header_that_claims_the_far_future_is_refused_although_its_records_do_
     assert refusal(lying, config(message_timestamp_after_max_ms="1000")) is Errors.INVALID_TIMESTAMP
 
 
-def test_the_timestamp_type_is_for_the_broker_to_set() -> None:
+def test_a_producer_that_says_log_append_time_keeps_its_own_time() -> None:
     data = changed(batch(), attributes=LOG_APPEND_TIME_BIT)
-    assert refusal(data) is Errors.INVALID_TIMESTAMP
+    stored = accept(data).header
+    assert not stored.attributes & LOG_APPEND_TIME_BIT
+    assert stored.max_timestamp == read_header(data).max_timestamp
     append_time = config(message_timestamp_type="LogAppendTime")
-    assert refusal(data, append_time) is Errors.INVALID_TIMESTAMP
+    assert accept(data, append_time).header.attributes & LOG_APPEND_TIME_BIT
 
 
 def test_log_append_time_asks_for_no_window() -> None:
@@ -355,9 +398,9 @@ def test_a_changed_length_is_never_accepted_unless_the_records_still_fill_the_ba
     assert _is_accepted(data) == _fills_by_plain_walk(bytes(body), len(sizes))
 
 
-def _is_accepted(data: bytes) -> bool:
+def _is_accepted(data: bytes, version: int = 9) -> bool:
     try:
-        accept(data)
+        accept(data, version=version)
     except KafkaError:
         return False
     return True
@@ -384,9 +427,9 @@ def _fills_by_plain_walk(body: bytes, count: int) -> bool:
     return position == len(body)
 
 
-@given(st.binary(max_size=200))
-def test_no_bytes_whatever_raise_anything_but_a_kafka_error(data: bytes) -> None:
-    assert _is_accepted(data) is False
+@given(st.binary(max_size=200), st.sampled_from([2, 9]))
+def test_no_bytes_whatever_raise_anything_but_a_kafka_error(data: bytes, version: int) -> None:
+    assert _is_accepted(data, version) is False
 
 
 @given(at=st.integers(0, 60), value=st.integers(0, 255), reseal=st.booleans())
