@@ -76,6 +76,11 @@ class MetadataCache:
         self.view = ClusterView()
         self.controller_epoch = 0
         self._waiting: list[tuple[Condition, asyncio.Future[None]]] = []
+        self._deletion_listeners: list[Callable[[frozenset[str]], None]] = []
+
+    def listen_for_deletions(self, listener: Callable[[frozenset[str]], None]) -> None:
+        """Be told of topics that are no more, or are others of the same name."""
+        self._deletion_listeners.append(listener)
 
     async def wait_until(self, condition: Condition, timeout_seconds: float) -> bool:
         """Whether the view came to meet the condition before the time was over."""
@@ -110,6 +115,7 @@ class MetadataCache:
                 topics[topic.name] = topic
                 names_by_id[topic.id] = topic.name
         names_by_id.pop(NO_ID, None)
+        former = self.view
         self.view = ClusterView(
             controller_id=request.controller_id,
             brokers={broker.id: _broker(broker) for broker in request.live_brokers},
@@ -119,6 +125,17 @@ class MetadataCache:
         for condition, met in self._waiting:
             if not met.done() and condition(self.view):
                 met.set_result(None)
+        if deleted := _deleted(former, self.view):
+            for listener in self._deletion_listeners:
+                listener(deleted)
+
+
+def _deleted(former: ClusterView, now: ClusterView) -> frozenset[str]:
+    return frozenset(
+        name
+        for name, topic in former.topics.items()
+        if name not in now.topics or now.topics[name].id != topic.id
+    )
 
 
 def _topic_states(request: UpdateMetadataRequest) -> list[UpdateMetadataTopicState]:

@@ -1,11 +1,11 @@
 """FindCoordinator: which broker keeps a group or a transactional id.
 
 It is the leader of the partition of the internal topic that the key falls into. A topic that is
-not there yet is created; until it has a leader the answer is COORDINATOR_NOT_AVAILABLE, and
-clients ask again.
+not there yet is created, and the answer waits for that a while; when the partition has no leader
+then, it is COORDINATOR_NOT_AVAILABLE, and clients ask again.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
 from odradek.broker.context import RequestContext
@@ -32,8 +32,8 @@ _FIRST_OF_MANY_KEYS: Final = 4
 _NO_NODE: Final = -1
 _NO_ADDRESS: Final = Address("", -1)
 
-# Starts to create an internal topic unless that is under way.
-EnsureTopic = Callable[[str], object]
+# Creates an internal topic, and returns when it is there or will not be soon.
+EnsureTopic = Callable[[str], Awaitable[object]]
 # Where a client of this request reaches a broker; None: not by the way it came.
 Locate = Callable[[ClusterView, int, RequestContext], Address | None]
 
@@ -57,6 +57,20 @@ class FindCoordinatorHandler:
         yield Route(FindCoordinatorRequest, versions_of("0-6"), self.find, failed)
 
     def find(
+        self, request: FindCoordinatorRequest, context: RequestContext
+    ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+        name = TOPICS.get(request.key_type) if request.key_type in self._key_types else None
+        if name is None or name in self._metadata.view.topics:
+            return self._answer(request, context)
+        return self._create_and_answer(name, request, context)
+
+    async def _create_and_answer(
+        self, name: str, request: FindCoordinatorRequest, context: RequestContext
+    ) -> FindCoordinatorResponse:
+        await self._ensure_internal_topic(name)
+        return self._answer(request, context)
+
+    def _answer(
         self, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
         if context.version >= _FIRST_OF_MANY_KEYS:
@@ -89,16 +103,15 @@ class FindCoordinatorHandler:
             raise KafkaError(
                 Errors.INVALID_REQUEST, f"there are no coordinators of type {key_type}"
             )
-        view, name = self._metadata.view, TOPICS[key_type]
-        topic = view.topics.get(name)
-        if topic is None:
-            self._ensure_internal_topic(name)
-            raise KafkaError(Errors.COORDINATOR_NOT_AVAILABLE)
-        partition = topic.partitions.get(partition_for(key, len(topic.partitions)))
-        address = None if partition is None else self._locate(view, partition.leader, context)
-        if partition is None or address is None:
-            raise KafkaError(Errors.COORDINATOR_NOT_AVAILABLE)
-        return partition.leader, address
+        view = self._metadata.view
+        topic = view.topics.get(TOPICS[key_type])
+        if topic is not None:
+            partition = topic.partitions.get(partition_for(key, len(topic.partitions)))
+            if partition is not None:
+                address = self._locate(view, partition.leader, context)
+                if address is not None:
+                    return partition.leader, address
+        raise KafkaError(Errors.COORDINATOR_NOT_AVAILABLE)
 
 
 def _not_found(key: str, error: KafkaError) -> FindCoordinatorCoordinator:

@@ -63,6 +63,15 @@ class Identity:
     cluster_id: str
     answers_dialled_address: bool
 
+    def address_of(
+        self, view: ClusterView, broker_id: int, context: RequestContext
+    ) -> Address | None:
+        """Where the sender of a request reaches a broker; None: not on the listener it uses."""
+        if broker_id == self.broker_id and self.answers_dialled_address:
+            return context.local_address
+        endpoint = view.endpoint(broker_id, context.listener)
+        return None if endpoint is None else Address(endpoint.host, endpoint.port)
+
 
 class MetadataHandler:
     def __init__(
@@ -164,10 +173,9 @@ class MetadataHandler:
     ) -> Iterator[tuple[BrokerInfo, Address]]:
         """The brokers that have the client's listener, and where they are on it."""
         for broker in view.brokers.values():
-            if broker.id == self._identity.broker_id and self._identity.answers_dialled_address:
-                yield broker, context.local_address
-            elif (endpoint := broker.endpoints.get(context.listener)) is not None:
-                yield broker, Address(endpoint.host, endpoint.port)
+            address = self._identity.address_of(view, broker.id, context)
+            if address is not None:
+                yield broker, address
 
     # DescribeCluster ------------------------------------------------------------------------
 

@@ -1,0 +1,109 @@
+"""The group coordinator in its place: what it hears of the broker, and the routes it answers.
+
+Leaders of `__consumer_offsets` are told to the coordinator as they change; deleted topics too. The
+topic is created when a client first looks for a coordinator.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.group_config import GroupConfig
+from odradek.broker.coordinator.group_coordinator import GroupCoordinator
+from odradek.broker.coordinator.internal_topics import internal_topics
+from odradek.broker.coordinator.partition_log import PartitionLog
+from odradek.broker.coordinator.placement import GROUP_TOPIC
+from odradek.broker.handlers.groups import GroupsHandler
+from odradek.broker.handlers.groups_admin import GroupsAdminHandler
+from odradek.broker.handlers.groups_find import GROUP_KEY, FindCoordinatorHandler
+from odradek.broker.handlers.groups_offsets import GroupOffsetsHandler
+from odradek.broker.handlers.metadata import Identity
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.routes import AnyRoute
+from odradek.controller.topics import NewTopic
+from odradek.protocol.clock import Clock
+from odradek.protocol.errors import Errors
+from odradek.protocol.types import TopicPartition
+from odradek.replication.partition import Partition
+from odradek.replication.replicas import Replicas
+
+_log = logging.getLogger(__name__)
+
+# Creates topics and says what became of each.
+CreateTopics = Callable[[list[NewTopic]], Awaitable[Mapping[str, Errors]]]
+
+
+class GroupService:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        replicas: Replicas,
+        metadata: MetadataCache,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._topics = internal_topics(config)
+        self._replicas = replicas
+        self._metadata = metadata
+        self._clock = clock
+        self._loop = loop
+        self.coordinator = GroupCoordinator(
+            GroupConfig.of(config),
+            clock=clock,
+            loop=loop,
+            open_log=self._open_log,
+            partition_count=self._partition_count,
+        )
+        replicas.listen(self._role_changed)
+        metadata.listen_for_deletions(self.coordinator.topics_deleted)
+
+    def routes(self, identity: Identity, create_topics: CreateTopics) -> Iterator[AnyRoute]:
+        coordinator, loop = self.coordinator, self._loop
+        yield from FindCoordinatorHandler(
+            metadata=self._metadata,
+            locate=identity.address_of,
+            ensure_internal_topic=lambda name: self._ensure(name, create_topics),
+            key_types=frozenset({GROUP_KEY}),
+        ).routes()
+        yield from GroupsHandler(coordinator=coordinator, loop=loop).routes()
+        yield from GroupOffsetsHandler(
+            coordinator=coordinator, metadata=self._metadata, clock=self._clock, loop=loop
+        ).routes()
+        yield from GroupsAdminHandler(coordinator=coordinator, loop=loop).routes()
+
+    def start(self) -> None:
+        self.coordinator.start()
+
+    def close(self) -> None:
+        self.coordinator.close()
+
+    async def _ensure(self, name: str, create_topics: CreateTopics) -> None:
+        topic = self._topics[name]
+        new = NewTopic(
+            name, topic.partitions, topic.replication_factor, configs=dict(topic.configs)
+        )
+        outcomes = await create_topics([new])
+        if outcomes.get(name, Errors.NONE) is not Errors.NONE:
+            _log.warning("%s cannot be created now: %s", name, outcomes[name].name)
+
+    def _partition_count(self) -> int:
+        topic = self._metadata.view.topics.get(GROUP_TOPIC)
+        return self.coordinator.config.partitions if topic is None else len(topic.partitions)
+
+    def _open_log(self, partition: int, epoch: int) -> PartitionLog:
+        hosted = self._replicas.hosted(TopicPartition(GROUP_TOPIC, partition))
+        return PartitionLog(hosted, epoch, loop=self._loop)
+
+    def _role_changed(self, partition: Partition) -> None:
+        topic, index = partition.where
+        if topic != GROUP_TOPIC:
+            return
+        runtime = self.coordinator.runtime
+        if partition.is_leader:
+            runtime.elected(index, partition.leader_epoch)
+        elif partition.role is None:
+            runtime.resigned(index)
+        else:
+            runtime.resigned(index, partition.leader_epoch)
