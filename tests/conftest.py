@@ -8,6 +8,7 @@ keeps a group on one worker) and no server is started twice.
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from scripts.parts import KAFKA_ON_KRAFT, KAFKA_ON_ZOOKEEPER
 from tests.support.kafka import KafkaBroker
@@ -18,7 +19,25 @@ from tests.support.zookeeper import ZooKeeper
 REAL_SERVERS = {"zookeeper", "kafka_on_zookeeper", "kafka_on_kraft", "each_kafka"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--on",
+        default="odradek",
+        help="what tests/clients are held against: odradek, kafka (3.9), or a HOST:PORT",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    # The same examples in every run, however slow the machine: a test that fails once in a while
+    # says nothing. Longer searches run with ODRADEK_THOROUGH and seeds of their own.
+    settings.register_profile(
+        "odradek",
+        deadline=None,
+        derandomize=True,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("odradek")
     config.addinivalue_line("markers", "needs(*parts): skip, or on CI fail, without these parts")
 
 
