@@ -71,7 +71,11 @@ def prepare(log: Log, dirty: Cleanable, *, now_ms: int, map_bytes: int) -> Clean
 
 
 def swap_in(log: Log, job: CleaningJob, cleaned: Cleaned, *, files: Files) -> int:
-    """Put the cleaned segments in their places; returns how far the log is clean now."""
+    """Put the cleaned segments in their places; returns how far the log is clean now.
+
+    Before that offset is checkpointed, the directory has to be synced: should a power cut take
+    back the new names but not the checkpoint, what is dirty would count as clean.
+    """
     sizes = {span.base_offset: span.size_bytes for span in job.segments}
     is_complete = True
     for group in cleaned.groups:

@@ -138,7 +138,9 @@ class CleaningRoom(Room):
     def table(self) -> dict[bytes, bytes]:
         """The state a consumer builds: the last committed value of each key."""
         state: dict[bytes, bytes] = {}
-        for _, key, value in self.committed():
+        for offset, key, value in self.committed():
+            if offset < self.log.log_start_offset:
+                continue  # it shares a batch with the first record
             assert key is not None
             if value is None:
                 state.pop(key, None)

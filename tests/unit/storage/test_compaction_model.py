@@ -29,11 +29,20 @@ class CompactionMachine(RuleBasedStateMachine):
         self.aborted: set[int] = set()
         # When a record was first part of what a cleaning covered.
         self.covered_ms: dict[int, int] = {}
+        self.log_start = 0
+        self.last_offsets: dict[int, int] = {}
 
     def _note(self, base_offset: int, items: Items) -> list[int]:
         rows = [(base_offset + n, key, value) for n, (key, value) in enumerate(items)]
         self.written.update({row[0]: row for row in rows})
         return [row[0] for row in rows]
+
+    def _restart_sequence_if_forgotten(self, producer: int) -> None:
+        """With its data deleted and no snapshot only a marker tells of a producer; as in Kafka it
+        has to begin anew then."""
+        entry = self.room.log.producers.get(producer)
+        if entry is not None and not entry.batches:
+            self.room.sequences[producer] = 0
 
     # What happens ---------------------------------------------------------------------------
 
@@ -43,12 +52,17 @@ class CompactionMachine(RuleBasedStateMachine):
 
     @rule(items=ITEMS, producer=IDEMPOTENT)
     def put_idempotently(self, items: Items, producer: int) -> None:
-        self._note(self.room.put(*items, producer=producer), items)
+        self.last_offsets[producer] = self._note(self.room.put(*items, producer=producer), items)[
+            -1
+        ]
 
     @rule(items=ITEMS, producer=TRANSACTIONAL)
     def put_in_transaction(self, items: Items, producer: int) -> None:
+        self._restart_sequence_if_forgotten(producer)
         base_offset = self.room.put(*items, producer=producer, in_transaction=True)
-        self.undecided.setdefault(producer, []).extend(self._note(base_offset, items))
+        offsets = self._note(base_offset, items)
+        self.last_offsets[producer] = offsets[-1]
+        self.undecided.setdefault(producer, []).extend(offsets)
 
     @rule(items=ITEMS, producer=TRANSACTIONAL, commit=st.booleans(), roll=st.booleans())
     def whole_transaction(self, items: Items, producer: int, commit: bool, roll: bool) -> None:
@@ -111,6 +125,27 @@ class CompactionMachine(RuleBasedStateMachine):
         room.open(is_clean=is_clean)
         room.replicate()
 
+    @rule(map_bytes=MAP_BYTES)
+    def lose_power_after_a_cleaning(self, map_bytes: int) -> None:
+        """Nothing of the swap was synced, nor was the cleaner's checkpoint."""
+        self.room.log.flush()
+        self.room.checkpoint()
+        self.room.clean(map_bytes)
+        self.room.cut_power_and_open()
+        self.room.replicate()
+        self.room.cleaned_to = None
+
+    @rule(fraction=st.floats(0, 1))
+    def delete_records(self, fraction: float) -> None:
+        """As far as no open transaction begins; its first offset could not be found again."""
+        opened = [offsets[0] for offsets in self.undecided.values()]
+        log = self.room.log
+        end = min([log.high_watermark, *opened])
+        log.advance_log_start(log.log_start_offset + int((end - log.log_start_offset) * fraction))
+        log.apply_retention()
+        self.room.checkpoint()
+        self.log_start = log.log_start_offset
+
     @rule()
     def forget_the_checkpoint(self) -> None:
         self.room.cleaned_to = None
@@ -120,7 +155,11 @@ class CompactionMachine(RuleBasedStateMachine):
     def _committed_rows(self, end: int) -> list[Row]:
         """What was committed below `end`, had nothing ever been cleaned."""
         rows = sorted(self.written.items())
-        return [row for offset, row in rows if offset < end and offset not in self.aborted]
+        return [
+            row
+            for offset, row in rows
+            if self.log_start <= offset < end and offset not in self.aborted
+        ]
 
     def _check_that_it_is_clean(self) -> None:
         """Right after a cleaning, below its end: each key once, nothing aborted."""
@@ -172,7 +211,9 @@ class CompactionMachine(RuleBasedStateMachine):
         """Also when their state had to be rebuilt from the batches alone."""
         for producer, following in self.room.sequences.items():
             entry = self.room.log.producers.get(producer)
-            assert entry is not None
+            if entry is None or not entry.batches:
+                assert self.last_offsets[producer] < self.log_start
+                continue
             assert entry.next_sequence == following
             opened = self.undecided.get(producer)
             assert entry.txn_first_offset == (opened[0] if opened else -1)
