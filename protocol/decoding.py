@@ -3,6 +3,9 @@
 A decoder is `decode(buf, pos) -> (message, pos)`. While it is being written, the fixed-size
 fields met so far wait in a run; a run is read by one `unpack_from`, and takes with it the length
 that follows: the two or four bytes of a classic length, or the first byte of a compact one.
+
+A count is refused at once when the bytes left cannot hold that many elements, and arrays of small
+but bulky structs draw on an allowance of memory, `room`; see `footprint`.
 """
 
 from collections.abc import Iterator
@@ -10,9 +13,9 @@ from contextlib import contextmanager
 from struct import calcsize
 
 from odradek.protocol.errors import ProtocolError
+from odradek.protocol.footprint import MEMORY_PER_BYTE, SPARE_MEMORY, Footprint
 from odradek.protocol.primitives import (
     MAX_STRING_BYTES,
-    Vectors,
     finish_uvarint,
     read_uvarint,
     skip_tagged_fields,
@@ -36,6 +39,8 @@ def write_decoder(message: type[Versioned], version: int) -> Source:
     writer = _DecoderWriter(version, flexible=version in message.flexible)
     with writer.source.block("def decode(buf, pos):"):
         writer.source.line("limit = len(buf)")
+        if writer.footprint.holds_bulky_arrays(message):
+            writer.source.line(f"room = {SPARE_MEMORY} + {MEMORY_PER_BYTE} * (limit - pos)")
         if _holds_bytes(message, version):
             writer.source.line("view = memoryview(buf)")
         writer.struct(message, "m")
@@ -47,6 +52,7 @@ class _DecoderWriter:
     def __init__(self, version: int, *, flexible: bool) -> None:
         self.version = version
         self.flexible = flexible
+        self.footprint = Footprint(version, flexible=flexible)
         self.source = Source()
         self.source.names.update(
             new=object.__new__,
@@ -140,7 +146,7 @@ class _DecoderWriter:
         self, target: str, classic: str, *, nullable: bool, compact: bool, kind: Kind
     ) -> None:
         length = self._length(classic, compact=compact)
-        with self._unless_null(length, target, nullable=nullable):
+        with self._unless_null(length, target, nullable=nullable, compact=compact):
             end = self.source.fresh("e")
             self.source.line(f"{end} = pos + {length}")
             too_long = f"{end} > limit"
@@ -152,40 +158,65 @@ class _DecoderWriter:
             self.source.line(f"pos = {end}")
 
     @contextmanager
-    def _unless_null(self, length: str, target: str, *, nullable: bool) -> Iterator[None]:
+    def _unless_null(
+        self, length: str, target: str, *, nullable: bool, compact: bool
+    ) -> Iterator[None]:
         """What is written inside runs when the length is that of something."""
+        with self.source.block(f"if {length} < 0:"):
+            self._null(length, target, nullable=nullable, compact=compact)
         if not nullable:
-            with self.source.block(f"if {length} < 0:"):
-                self.source.line(f"raise ProtocolError('{target.partition('.')[2]} is null')")
             yield
             return
-        with self.source.block(f"if {length} < 0:"):
-            with self.source.block(f"if {length} < -1:"):
-                self.source.line("raise ProtocolError('negative length')")
-            self.source.line(f"{target} = None")
         with self.source.block("else:"):
             yield
+
+    def _null(self, length: str, target: str, *, nullable: bool, compact: bool) -> None:
+        if not nullable:
+            self.source.line(f"raise ProtocolError('{target.partition('.')[2]} is null')")
+            return
+        if not compact:
+            with self.source.block(f"if {length} < -1:"):
+                self.source.line("raise ProtocolError('negative length')")
+        self.source.line(f"{target} = None")
 
     def _array(
         self, element: Fixed | Text | Blob | Nested, target: str, *, nullable: bool, compact: bool
     ) -> None:
         count = self._length("i", compact=compact)
-        with self._unless_null(count, target, nullable=nullable):
-            smallest = self._smallest(element)
-            with self.source.block(f"if {count} * {smallest} > limit - pos:"):
-                self.source.line(f"raise ProtocolError('count %d is too large' % {count})")
-            match element:
-                case Fixed(format=format_, size=size):
-                    self._fixed_elements(format_, size, count, target)
-                case Nested(struct=cls):
-                    self._struct_elements(cls, count, target)
-                case _:
-                    self._plain_elements(element, count, target, compact=compact)
+        if isinstance(element, Fixed):
+            self._numbers(element, count, target)
+            with self.source.block("else:"):
+                self._null(count, target, nullable=nullable, compact=compact)
+            return
+        with self._unless_null(count, target, nullable=nullable, compact=compact):
+            self._bound(count, self.footprint.smallest(element))
+            if isinstance(element, Nested):
+                self._charge(element.struct, count)
+                self._struct_elements(element.struct, count, target)
+            else:
+                self._plain_elements(element, count, target, compact=compact)
 
-    def _fixed_elements(self, format_: str, size: int, count: str, target: str) -> None:
-        vectors = self.source.bind(f"vectors_{format_.replace('?', 'o')}", Vectors(format_))
-        self.source.line(f"{target} = list({vectors}[{count}].unpack_from(buf, pos))")
-        self.source.line(f"pos += {count} * {size}")
+    def _bound(self, count: str, smallest: int) -> None:
+        with self.source.block(f"if {count} * {smallest} > limit - pos:"):
+            self.source.line(f"raise ProtocolError('count %d is too large' % {count})")
+
+    def _charge(self, struct: type[Message], count: str) -> None:
+        if self.footprint.is_bulky(struct):
+            self.source.line(f"room -= {count} * {self.footprint.memory(struct)}")
+            with self.source.block("if room < 0:"):
+                self.source.line("raise ProtocolError('too many small elements')")
+
+    def _numbers(self, element: Fixed, count: str, target: str) -> None:
+        """Read an array of fixed-size values, unless its count is negative."""
+        with self.source.block(f"if {count} > 0:"):
+            if len(element.format) > 1:
+                self._bound(count, element.size)
+            # Of one-letter formats unpack_from refuses a forged count before it allocates.
+            unpack = self.source.vectors("", element.format, "unpack_from")
+            self.source.line(f"{target} = list({unpack}[{count}](buf, pos))")
+            self.source.line(f"pos += {count} * {element.size}")
+        with self.source.block(f"elif {count} == 0:"):
+            self.source.line(f"{target} = []")
 
     def _plain_elements(
         self, element: Text | Blob, count: str, target: str, *, compact: bool
@@ -270,7 +301,11 @@ class _DecoderWriter:
                 for i, field in enumerate(tagged):
                     with self.source.block(f"{'el' if i else ''}if {tag} == {field.tag}:"):
                         self._tagged(field, f"{owner}.{field.name}")
-                self.source.line(f"pos = {end}")
+                with self.source.block("else:"):
+                    self.source.line(f"pos = {end}")
+                # A field that runs past its size would let a frame be read again and again.
+                with self.source.block(f"if pos != {end}:"):
+                    self.source.line("raise ProtocolError('tagged field has another size')")
 
     def _tagged(self, field: Field, target: str) -> None:
         value = self.source.fresh("v")
@@ -282,23 +317,6 @@ class _DecoderWriter:
             self._field(field, value)
         self._flush()
         self.source.line(f"{target} = {value}")
-
-    def _smallest(self, kind: Kind) -> int:
-        """The fewest bytes one element can take, at least one."""
-        match kind:
-            case Fixed(size=size):
-                return size
-            case Nested(struct=cls):
-                present = [f for f in cls.fields if self.version in f.versions and f.tag is None]
-                sizes = (1 if self._is_optional(f) else self._smallest(f.kind) for f in present)
-                return max(1, sum(sizes) + self.flexible)
-            case Text():
-                return 1 if self.flexible else 2
-            case _:
-                return 1 if self.flexible else 4
-
-    def _is_optional(self, field: Field) -> bool:
-        return isinstance(field.kind, Nested) and self.version in field.nullable
 
 
 def _slice(kind: Kind, end: str) -> str:

@@ -1,11 +1,12 @@
 """Writes the source of encoders. See `compiler` for why, `schema` for the declarations.
 
 An encoder is `encode(m, out)`: it appends parts to the list `out`. Fixed-size fields wait in a
-run until something of variable size comes, and are then packed at once, together with a classic
-length that follows them and with the zero byte of an empty section of tagged fields.
+run until something of variable size comes, and are then packed at once, together with the length
+that follows them (a compact one as long as it fits in one byte), with the numbers of an array, or
+with the zero byte of an empty section of tagged fields.
 """
 
-from odradek.protocol.primitives import ONE_BYTE, Vectors, uvarint
+from odradek.protocol.primitives import ONE_BYTE, uvarint
 from odradek.protocol.schema import (
     Array,
     Blob,
@@ -75,10 +76,15 @@ class _EncoderWriter:
         elif run:
             self.source.line(f"add({self._packed(run)})")
 
-    def _packed(self, run: list[tuple[str, str]]) -> str:
+    def _packed(self, run: list[tuple[str, str]], array: tuple[str, str, str] | None = None) -> str:
+        """An expression that packs a run, and an array of (code, count, values) after it."""
         format_ = "".join(code for _, code in run)
-        values = ", ".join(expression for expression, _ in run if expression)
-        return f"{self.source.struct(format_, 'pack')}({values})"
+        values = [expression for expression, _ in run if expression]
+        if array is None:
+            return f"{self.source.struct(format_, 'pack')}({', '.join(values)})"
+        code, count, items = array
+        vectors = self.source.vectors(format_, code, "pack")
+        return f"{vectors}[{count}]({', '.join([*values, f'*{items}'])})"
 
     def _optional(
         self, subject: str, kind: Kind, classic: str, *, nullable: bool, compact: bool
@@ -101,37 +107,53 @@ class _EncoderWriter:
         if isinstance(kind, Array):
             self._array(value, kind.of, compact=compact)
             return
-        prefix = self._length(value, classic, compact=compact)
+        prefix = self._prefix(value, classic, compact=compact)
         if isinstance(kind, Records):
             self.source.line(f"add({prefix})")
             self.source.line(f"add({value})")
         else:
             self.source.line(f"add({prefix} + {value})")
 
-    def _length(self, value: str, classic: str, *, compact: bool) -> str:
-        """An expression for the bytes of a length, with the run before it where that is free."""
+    def _prefix(self, value: str, classic: str, *, compact: bool) -> str:
+        """An expression for the waiting run and the length or count of `value` after it."""
+        run, self._run = self._run, []
         if not compact:
-            run, self._run = [*self._run, (f"len({value})", classic)], []
-            return self._packed(run)
-        self._flush()
+            return self._packed([*run, (f"len({value})", classic)])
         length = self.source.fresh("n")
         self.source.line(f"{length} = len({value}) + 1")
-        return f"(one_byte[{length}] if {length} < 128 else uvarint({length}))"
+        if not run:
+            return f"(one_byte[{length}] if {length} < 128 else uvarint({length}))"
+        short, long = self._packed([*run, (length, "B")]), self._packed(run)
+        return f"({short} if {length} < 128 else {long} + uvarint({length}))"
 
     def _array(self, value: str, element: Fixed | Text | Blob | Nested, *, compact: bool) -> None:
-        prefix = self._length(value, "i", compact=compact)
-        match element:
-            case Fixed(format=format_):
-                vectors = self.source.bind(f"vectors_{format_.replace('?', 'o')}", Vectors(format_))
-                self.source.line(f"add({prefix} + {vectors}[len({value})].pack(*{value}))")
-            case Nested(struct=cls):
-                self.source.line(f"add({prefix})")
-                self._structs(value, cls)
-            case _:
-                self.source.line(f"add({prefix})")
-                item = self.source.fresh("v")
-                with self.source.block(f"for {item} in {value}:"):
-                    self._value(element, item, nullable=False, compact=compact)
+        if isinstance(element, Fixed):
+            self._numbers(value, element.format, compact=compact)
+            return
+        self.source.line(f"add({self._prefix(value, 'i', compact=compact)})")
+        if isinstance(element, Nested):
+            self._structs(value, element.struct)
+            return
+        item = self.source.fresh("v")
+        with self.source.block(f"for {item} in {value}:"):
+            self._value(element, item, nullable=False, compact=compact)
+
+    def _numbers(self, value: str, code: str, *, compact: bool) -> None:
+        """Pack the waiting run, the count and all the values of an array at once."""
+        run, self._run = self._run, []
+        count = self.source.fresh("n")
+        self.source.line(f"{count} = len({value})")
+        if not compact:
+            self.source.line(f"add({self._packed([*run, (count, 'i')], (code, count, value))})")
+            return
+        with self.source.block(f"if {count} < 127:"):
+            short = self._packed([*run, (f"{count} + 1", "B")], (code, count, value))
+            self.source.line(f"add({short})")
+        with self.source.block("else:"):
+            if run:
+                self.source.line(f"add({self._packed(run)})")
+            self.source.line(f"add(uvarint({count} + 1))")
+            self.source.line(f"add({self._packed([], (code, count, value))})")
 
     def _structs(self, value: str, cls: type[Message]) -> None:
         item = self.source.fresh("m")

@@ -116,15 +116,11 @@ def join_bytes(parts: list[Part]) -> list[Part]:
     for part in parts:
         if type(part) is bytes:
             run.append(part)
-            continue
-        if run:
-            joined.append(b"".join(run))
+        elif len(part):
+            joined += (b"".join(run), part)
             run = []
-        if len(part):
-            joined.append(part)
-    if run:
-        joined.append(b"".join(run))
-    return joined
+    joined.append(b"".join(run))
+    return [part for part in joined if len(part)]
 
 
 def decode_response(frame: Buffer, request: type[Request], version: int) -> tuple[int, Response]:

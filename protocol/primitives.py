@@ -5,14 +5,17 @@ last; so the plain loops below are off the hot path. Reading past the end raises
 the callers of compiled code turn into ProtocolError.
 """
 
+from collections.abc import Callable
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from odradek.protocol.errors import ProtocolError
 
 Buffer = bytes | bytearray
 
 MAX_STRING_BYTES: Final = 32_767
+
+_KEPT_VECTORS: Final = 256
 
 # The encoding of every unsigned varint that takes one byte.
 ONE_BYTE: Final = tuple(bytes([value]) for value in range(128))
@@ -65,15 +68,22 @@ def skip_tagged_fields(buffer: Buffer, count: int, position: int) -> int:
     return position
 
 
-class Vectors(dict[int, Struct]):
-    """Structs of n values of one format, made on demand; only short ones are kept."""
+class Vectors(dict[int, Callable[..., Any]]):
+    """A method of the Struct of n values of one format after a fixed prefix, made on demand.
 
-    def __init__(self, code: str) -> None:
+    Vectors("hB", "i", "pack")[3] is Struct(">hB3i").pack. Only short ones are kept.
+    """
+
+    def __init__(self, prefix: str, code: str, method: str) -> None:
         super().__init__()
-        self.code = code
+        self._prefix = prefix
+        self._code = code
+        self._method = method
 
-    def __missing__(self, count: int) -> Struct:
-        made = Struct(f">{count}{self.code}" if len(self.code) == 1 else ">" + self.code * count)
-        if count <= 256:
+    def __missing__(self, count: int) -> Callable[..., Any]:
+        code = self._code
+        values = f"{count}{code}" if len(code) == 1 else code * count
+        made: Callable[..., Any] = getattr(Struct(f">{self._prefix}{values}"), self._method)
+        if count <= _KEPT_VECTORS:
             self[count] = made
         return made

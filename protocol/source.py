@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from struct import Struct
 from typing import Any
 
+from odradek.protocol.primitives import Vectors
+
 
 class Source:
     def __init__(self) -> None:
@@ -41,6 +43,13 @@ class Source:
         name = f"{method}_{format_.replace('?', 'o')}"
         if name not in self.names:
             self.names[name] = getattr(Struct(">" + format_), method)
+        return name
+
+    def vectors(self, prefix: str, code: str, method: str) -> str:
+        """The name of the Vectors of this format."""
+        name = f"{method}_{prefix}_{code}s".replace("?", "o")
+        if name not in self.names:
+            self.names[name] = Vectors(prefix, code, method)
         return name
 
     def text(self) -> str:

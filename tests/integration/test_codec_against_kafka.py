@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from odradek.protocol.compiler import encode
+from odradek.protocol.registry import api
 from odradek.protocol.schema import (
     Array,
     Field,
@@ -74,6 +75,16 @@ def test_kafka_reads_and_writes_the_same_bytes(kafka: str) -> None:
     assert differing[:20] == [], f"{len(differing)} of {len(questions)} differ"
 
 
+@pytest.mark.parametrize("kafka", KAFKA_VERSIONS)
+def test_headers_have_the_versions_that_kafka_gives_them(kafka: str) -> None:
+    told = [tuple(map(int, line.split())) for line in _run_oracle(kafka, "headers").splitlines()]
+    assert len(told) >= 300
+    for key, version, request_header, response_header in told:
+        described = api(key)
+        assert described.request_header_version(version) == request_header, (key, version)
+        assert described.response_header_version(version) == response_header, (key, version)
+
+
 def _is_comparable(kafka: str, message: str, version: int) -> bool:
     if kafka == KAFKA_ON_ZOOKEEPER and (message, version) in NEWER_IN_KAFKA_4:
         return False
@@ -107,12 +118,15 @@ def _ask(kafka: str, questions: list[Question]) -> list[list[str]]:
         java = catalogue(kafka)[question.message, question.version]
         values = json.dumps(question.values)
         lines.append(f"{java.java_class}\t{java.java_version}\t{question.encoded.hex()}\t{values}")
-    command = ["java", *SMALL_JVM, "-cp", kafka_jars(kafka), str(ORACLE)]
-    asked = subprocess.run(
-        command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=280
-    )
+    answers = _run_oracle(kafka, stdin="\n".join(lines) + "\n")
+    return [line.split("\t", 3) for line in answers.splitlines()]
+
+
+def _run_oracle(kafka: str, *args: str, stdin: str = "") -> str:
+    command = ["java", *SMALL_JVM, "-cp", kafka_jars(kafka), str(ORACLE), *args]
+    asked = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=280)
     assert asked.returncode == 0, asked.stderr
-    return [line.split("\t", 3) for line in asked.stdout.splitlines()]
+    return asked.stdout
 
 
 def _difference(question: Question, answer: list[str]) -> str | None:

@@ -6,6 +6,9 @@
 //             TAB the JSON of what the hex said (of records, only their size)
 //         or: unknown TAB why, when this Kafka has no such class or version
 //         or: failed TAB why
+//
+// With the argument "headers" it answers instead with a line for each API and version: key,
+// version, version of the request header, version of the response header.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -15,6 +18,7 @@ import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
+import org.apache.kafka.common.message.ApiMessageType;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
@@ -29,6 +33,10 @@ public class MessageOracle {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     public static void main(String[] args) throws Exception {
+        if (args.length > 0 && args[0].equals("headers")) {
+            tellHeaders();
+            return;
+        }
         var questions =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         var answers = new PrintStream(System.out, false, StandardCharsets.UTF_8);
@@ -36,6 +44,15 @@ public class MessageOracle {
             answers.println(answer(line.split("\t", 4)));
         }
         answers.flush();
+    }
+
+    private static void tellHeaders() {
+        for (ApiMessageType api : ApiMessageType.values()) {
+            for (short v = api.lowestSupportedVersion(); v <= api.highestSupportedVersion(true); v++) {
+                System.out.println(api.apiKey() + " " + v + " " + api.requestHeaderVersion(v)
+                    + " " + api.responseHeaderVersion(v));
+            }
+        }
     }
 
     private static String answer(String[] question) {

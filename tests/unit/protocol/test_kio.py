@@ -1,7 +1,8 @@
 """Our bytes against those of kio, an independent implementation generated from Kafka's schemas.
 
 For each message and version that kio has too: kio reads our bytes to the values we wrote, writes
-those values as the same bytes, and we read its bytes as the message we began with.
+those values as the same bytes, and we read its bytes as the message we began with. Both put the
+same version of the header before it.
 """
 
 import datetime
@@ -20,8 +21,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 from odradek.protocol.compiler import decode, encode
-from odradek.protocol.registry import all_messages
-from odradek.protocol.schema import Array, Field, Message, Nested, Versioned
+from odradek.protocol.registry import all_messages, api
+from odradek.protocol.schema import Array, Field, Message, Nested, Request, Response, Versioned
 from odradek.protocol.types import NO_ID
 
 from tests.support.messages import Maker, of_defaults
@@ -65,6 +66,7 @@ def test_kio_and_we_read_and_write_the_same_bytes(message: type[Versioned]) -> N
         if path is None:
             continue
         entity: Any = resolve_name(path)
+        assert_same_header(message, version, entity)
         random = Random(path)
         for _ in range(EXAMPLES):
             ours = Maker(random).message(message, version)
@@ -77,6 +79,16 @@ def test_kio_and_we_read_and_write_the_same_bytes(message: type[Versioned]) -> N
             entity_writer(entity)(written, theirs)
             assert written.getvalue() == encoded
             assert decode(message, version, written.getvalue()) == ours
+
+
+def assert_same_header(message: type[Versioned], version: int, entity: Any) -> None:
+    if issubclass(message, Request):
+        ours = api(message.api_key).request_header_version(version)
+    elif issubclass(message, Response):
+        ours = api(message.api_key).response_header_version(version)
+    else:
+        return
+    assert ours == entity.__header_schema__.__version__
 
 
 def pairs(
