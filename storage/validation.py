@@ -13,7 +13,7 @@ sequence, codec and newest timestamp. Beyond the header only where it must be:
   producer that lies inside a record harms who reads it but never this broker, whose readers
   check everything;
 - compacted topics need the keys, and `message.timestamp.before.max.ms` needs each timestamp;
-- LogAppendTime rewrites timestamp and CRC in place; message sets of Produce v0-2 are converted;
+- LogAppendTime rewrites timestamp and CRC in place;
 - a `compression.type` other than the producer's makes a new batch, and so does a message set of
   formats 0 and 1, which Produce up to version 2 carries.
 
@@ -165,14 +165,6 @@ def _only_batch(data: ReadableBuffer) -> BatchHeader:
             raise _invalid("more than one record batch")
         raise _invalid("the record batch is cut off")
     return header
-
-
-def _converted(message_set: ReadableBuffer) -> bytes:
-    """What a producer of Produce v0-2 sent, in the format of today."""
-    try:
-        return up_convert(message_set)
-    except ProtocolError as error:
-        raise KafkaError(Errors.CORRUPT_MESSAGE, str(error)) from error
 
 
 def _check_size(size_bytes: int, config: LogConfig) -> None:
