@@ -71,8 +71,8 @@ class GroupCoordinator:
         return self.runtime.state(partition_for(group_id, self._partition_count()))
 
     def members_shard(self, group_id: str) -> GroupShard:
-        """The same for requests about members: consumers outside of groups may have no group
-        name, members must."""
+        """The same for requests of members: consumers outside of groups may have no group name,
+        and administrators may clean up after them; members must have one."""
         if not group_id:
             raise KafkaError(Errors.INVALID_GROUP_ID)
         return self.shard_of(group_id)

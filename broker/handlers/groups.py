@@ -30,6 +30,7 @@ from odradek.protocol.messages.groups import (
 from odradek.protocol.schema import versions_of
 
 _FIRST_JOIN_WITH_NULL_PROTOCOL = 7
+_FIRST_SYNC_WITH_PROTOCOL = 5
 _FIRST_LEAVE_OF_MANY = 3
 
 
@@ -66,6 +67,9 @@ class GroupsHandler:
     def sync(
         self, request: SyncGroupRequest, context: RequestContext
     ) -> SyncGroupResponse | asyncio.Future[SyncGroupResponse]:
+        names_protocol = request.protocol_type is not None and request.protocol_name is not None
+        if context.version >= _FIRST_SYNC_WITH_PROTOCOL and not names_protocol:
+            raise KafkaError(Errors.INCONSISTENT_GROUP_PROTOCOL)
         try:
             shard = self._coordinator.members_shard(request.group_id)
         except KafkaError as error:

@@ -50,7 +50,7 @@ class GroupsAdminHandler:
 
     def _describe(self, group_id: str) -> DescribeGroupsDescribedGroup:
         try:
-            group = self._coordinator.members_shard(group_id).groups.get(group_id)
+            group = self._coordinator.shard_of(group_id).groups.get(group_id)
         except KafkaError as error:
             return not_described(group_id, error.error)
         if group is None:
@@ -83,7 +83,7 @@ class GroupsAdminHandler:
             return _delete_response({})
         for group_id in names:
             try:
-                shard = self._coordinator.members_shard(group_id)
+                shard = self._coordinator.shard_of(group_id)
             except KafkaError as error:
                 note(group_id, error.error)
             else:
