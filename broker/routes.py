@@ -23,7 +23,8 @@ class Route(Generic[R]):
 
     It returns the response, None when none is ever sent, or an awaitable: stage two, which may
     end later and lets the connection's next request begin meanwhile. A future is cheaper than a
-    coroutine, and means that the handler has let go of the request's records.
+    coroutine, and means that the handler has let go of the request's records. An `async def` as
+    handler has no stage one: its body begins after requests behind it may have begun.
 
     `failure` makes the response that tells of a KafkaError; it must not fail itself.
     """

@@ -91,10 +91,13 @@ class Connection:
             return
         conversation = self.conversation
         self._service.serve(conversation)
-        if conversation.outgoing and not self._is_waiting_to_send and not self._is_preparing:
+        while conversation.outgoing and not self._is_waiting_to_send and not self._is_preparing:
             self._send()
             if self._is_closed:
                 return
+            if not conversation.is_starved:
+                # What was sent may have made room for requests that had to wait.
+                self._service.serve(conversation)
         conversation.settle()
         if not conversation.wants_input:
             self._rest_or_close()
@@ -106,6 +109,14 @@ class Connection:
         elif self.frame_began_at is None:
             self.frame_began_at = self._clock()
 
+    def is_broken(self) -> bool:
+        """Whether the peer is gone and no event will say so.
+
+        When a reset comes together with the last bytes, uvloop reports both at once and then never
+        again: the bytes are received and the reset is still to be found out.
+        """
+        return self._transport.is_broken()
+
     def close(self, reason: str, *, is_notable: bool = True) -> None:
         """Close now, whatever is still due."""
         if self._is_closed:
@@ -114,6 +125,7 @@ class Connection:
         self._stop_receiving()
         self._stop_waiting_to_send()
         self._transport.close()
+        self._sender.forget()
         self.conversation.budget.forget(self)
         self.conversation.abandon()
         self._on_close(self, Ending(reason, is_notable))

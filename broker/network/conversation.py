@@ -34,6 +34,16 @@ class Driver(Protocol):
         ...
 
 
+class _NoDriver:
+    """Stands in when the connection is gone; without it the two would keep each other alive."""
+
+    def advance(self) -> None:
+        pass
+
+
+_NO_DRIVER: Final = _NoDriver()
+
+
 class Service(Protocol):
     """What the network needs of dispatch."""
 
@@ -79,12 +89,11 @@ class Conversation:
         "unsent_bytes",
     )
 
-    driver: Driver
-
     def __init__(self, peer: Peer, reader: FrameReader, budget: MemoryBudget) -> None:
         self.peer = peer
         self.reader = reader
         self.budget = budget
+        self.driver: Driver = _NO_DRIVER
         self.outgoing: deque[Part] = deque()
         self.unsent_bytes = 0
         self.arrived_at = 0.0
@@ -153,6 +162,8 @@ class Conversation:
 
     def _release(self, parts: Sequence[Part]) -> None:
         self.open_requests -= 1
+        if self.driver is _NO_DRIVER:
+            return
         self.outgoing.extend(parts)
         for part in parts:
             self.unsent_bytes += len(part)
@@ -176,6 +187,7 @@ class Conversation:
     def abandon(self) -> None:
         """The connection is gone: answers that are still to come go nowhere."""
         self.hang_up("the connection is closed", is_notable=False)
+        self.driver = _NO_DRIVER
         self.outgoing.clear()
         self._slots.clear()
         if self._reserved:

@@ -27,6 +27,16 @@ _read_length: Final = _LENGTH.unpack_from
 _FIRST_BYTES: Final = 16 * 1024
 _GROWTH: Final = 4
 
+# How others begin: saying so in the log saves somebody an hour.
+_OTHER_PROTOCOLS: Final = (
+    (b"GET ", "HTTP"),
+    (b"POST", "HTTP"),
+    (b"HEAD", "HTTP"),
+    (b"PRI ", "HTTP"),
+    (b"\x16\x03", "TLS on a listener without it"),
+    (b"SSH-", "SSH"),
+)
+
 
 class FrameReader:
     __slots__ = (
@@ -97,7 +107,7 @@ class FrameReader:
         (length,) = _read_length(self._source, self._position)
         end = start + length
         if length <= 0 or length > self._max_bytes:
-            raise ProtocolError(f"a frame of {length} bytes is not between 1 and {self._max_bytes}")
+            raise ProtocolError(self._refusal(length))
         if end > self._end:
             return None
         self._position = end
@@ -117,6 +127,13 @@ class FrameReader:
         elif self._source is self._scratch or self._position:
             self._source = bytes(self._source[self._position : self._end])
             self._position, self._end = 0, left
+
+    def _refusal(self, length: int) -> str:
+        start = bytes(self._source[self._position : self._position + _PREFIX_BYTES])
+        for beginning, protocol in _OTHER_PROTOCOLS:
+            if start.startswith(beginning):
+                return f"it speaks {protocol}"
+        return f"a frame of {length} bytes is not between 1 and {self._max_bytes}"
 
     def _forget_source(self) -> None:
         self._source = self._scratch

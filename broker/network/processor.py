@@ -111,5 +111,7 @@ class Processor:
                 connection.close("a request was begun and did not come in time")
             elif deadlines.is_idle(connection.active_at, now, is_being_served=is_being_served):
                 connection.close("nothing was heard for too long", is_notable=False)
+            elif now - connection.active_at > deadlines.interval and connection.is_broken():
+                connection.close("the connection is broken", is_notable=False)
         if self._connections:
             self._schedule_sweep()

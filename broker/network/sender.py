@@ -61,6 +61,10 @@ class Sender:
             return Progress.FULL
         return Progress.DONE
 
+    def forget(self) -> None:
+        """Let go of files: the connection is closed."""
+        self._warm = None
+
     def cold_piece(self) -> FileSlice:
         """The piece to read ahead after COLD; it counts as warm from then on."""
         piece = self._outgoing[0]
@@ -128,6 +132,8 @@ class Sender:
                 return
             sent -= len(part)
             outgoing.popleft()
+            if part is self._warm:
+                self._warm = None  # or its file would stay open for as long as the connection
 
     def _rest(self, part: object, sent: int) -> memoryview | FileSlice:
         if type(part) is not FileSlice:

@@ -36,6 +36,10 @@ class Transport(Protocol):
         """How many bytes of the slice were taken; 0 when the file ends before it."""
         ...
 
+    def is_broken(self) -> bool:
+        """Whether the connection has failed, though no call has told of it yet."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -60,6 +64,9 @@ class SocketTransport:
             return os.sendfile(self._socket.fileno(), file, piece.position, piece.length)
         data = piece.file.pread(min(piece.length, _COPY_BYTES), piece.position)
         return self._socket.send(data) if data else 0
+
+    def is_broken(self) -> bool:
+        return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
 
     def close(self) -> None:
         self._socket.close()
