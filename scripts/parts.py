@@ -6,9 +6,12 @@ always speak of the same things. Everything that is downloaded lies in one cache
 
     <cache>/kafka/<version>/pom.xml     what was asked for
     <cache>/kafka/<version>/libs/*.jar  the class path, complete as soon as the folder exists
+    <cache>/kafka-clients/<version>/    the same for old releases of the Java client alone
+    <cache>/clients/<name>/             a program of tests/clients, built from its sources
     <cache>/m2/                         Maven's own repository
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -23,6 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent
 KAFKA_ON_ZOOKEEPER = "3.9.1"
 KAFKA_ON_KRAFT = "4.2.0"
 KAFKA_VERSIONS = (KAFKA_ON_ZOOKEEPER, KAFKA_ON_KRAFT)
+# Java clients of their time: message formats 0, 1 and 2, before and after ApiVersions.
+OLD_JAVA_CLIENTS = ("0.9.0.1", "0.10.2.2", "2.3.1")
+OLD_KAFKA_PYTHON = "2.0.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,30 @@ TOOLS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Driver programs of tests/clients that must be compiled or installed before they run."""
+
+    name: str
+    sources: str  # a folder in the repository; "" for what has none
+    needs: tuple[str, ...]
+
+
+BUILDS = (
+    Build("go-clients", "tests/clients/go", ("go",)),
+    Build("node-clients", "tests/clients/node", ("node",)),
+    Build(
+        "java-clients",
+        "tests/clients/java",
+        (
+            *(f"kafka-{version}" for version in KAFKA_VERSIONS),
+            *(f"kafka-clients-{version}" for version in OLD_JAVA_CLIENTS),
+        ),
+    ),
+    Build(f"kafka-python-{OLD_KAFKA_PYTHON}", "", ()),
+)
+
+
 def cache_dir(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("ODRADEK_CACHE") or ROOT / ".cache").resolve()
 
@@ -55,8 +85,45 @@ def kafka_libs(version: str) -> Path:
     return cache_dir() / "kafka" / version / "libs"
 
 
+def java_client_libs(version: str) -> Path:
+    """The folder of all jars that the Java client of one version needs."""
+    if version in KAFKA_VERSIONS:
+        return kafka_libs(version)
+    return cache_dir() / "kafka-clients" / version / "libs"
+
+
+def jar_folders() -> dict[str, Path]:
+    """Every folder of jars, by the name of its part."""
+    servers = {f"kafka-{version}": kafka_libs(version) for version in KAFKA_VERSIONS}
+    clients = {
+        f"kafka-clients-{version}": java_client_libs(version) for version in OLD_JAVA_CLIENTS
+    }
+    return servers | clients
+
+
+def build_dir(name: str) -> Path:
+    return cache_dir() / "clients" / name
+
+
+def digest_of(build: Build) -> str:
+    """What a build depends on: its sources and the parts it needs."""
+    digest = hashlib.sha256(repr(build).encode())
+    for path in sorted((ROOT / build.sources).rglob("*")) if build.sources else ():
+        if path.is_file() and "node_modules" not in path.parts:
+            digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def stamp_of(build: Build) -> Path:
+    return build_dir(build.name) / ".built-from"
+
+
+def is_built(build: Build) -> bool:
+    return stamp_of(build).exists() and stamp_of(build).read_text() == digest_of(build)
+
+
 def part_names() -> tuple[str, ...]:
-    return (*(tool.name for tool in TOOLS), *(f"kafka-{version}" for version in KAFKA_VERSIONS))
+    return (*(tool.name for tool in TOOLS), *jar_folders(), *(build.name for build in BUILDS))
 
 
 def version_in(text: str) -> tuple[int, ...]:
@@ -88,9 +155,19 @@ def whats_missing(name: str) -> str | None:
     for tool in TOOLS:
         if tool.name == name:
             return whats_wrong_with(tool)
-    version = name.removeprefix("kafka-")
-    if version not in KAFKA_VERSIONS:
+    for build in BUILDS:
+        if build.name == name:
+            return whats_wrong_with_build(build)
+    libs = jar_folders().get(name)
+    if libs is None:
         raise ValueError(f"no such part: {name}; known are {', '.join(part_names())}")
-    if not kafka_libs(version).is_dir():
-        return f"the jars of Apache Kafka {version} are missing: run `make setup`."
+    if not libs.is_dir():
+        return f"the jars of {name} are missing: run `make setup`."
     return whats_missing("java")
+
+
+def whats_wrong_with_build(build: Build) -> str | None:
+    for part in build.needs:
+        if reason := whats_missing(part):
+            return reason
+    return None if is_built(build) else f"{build.name} must be built: run `make setup`."

@@ -9,43 +9,29 @@ reason, or fail where CI=true.
 import fcntl
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
 
+from scripts import client_builds
 from scripts.parts import (
+    BUILDS,
     KAFKA_VERSIONS,
+    OLD_JAVA_CLIENTS,
     TOOLS,
     Tool,
     cache_dir,
-    kafka_libs,
+    jar_folders,
     whats_missing,
     whats_wrong_with,
 )
+from scripts.steps import run_or_explain, say
 
-ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-streams")
-SLF4J_VERSION = "1.7.36"
+Coordinates = tuple[str, str, str]  # group, artifact, version
 
-
-def say(text: str) -> None:
-    print(f"setup: {text}", flush=True)
-
-
-def run_or_explain(command: list[str], *, environment: dict[str, str] | None = None) -> bool:
-    """Run a command quietly; its last lines are shown only when it fails."""
-    done = subprocess.run(
-        command,
-        env={**os.environ, **(environment or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if done.returncode:
-        say(f"`{' '.join(command)}` failed with status {done.returncode}:")
-        print("\n".join(done.stdout.splitlines()[-15:]), flush=True)
-    return done.returncode == 0
+KAFKA = "org.apache.kafka"
+LOGGER: Coordinates = ("org.slf4j", "slf4j-simple", "1.7.36")
+JSON: Coordinates = ("com.fasterxml.jackson.core", "jackson-databind", "2.16.2")
 
 
 def install_with_apt(packages: list[str]) -> None:
@@ -82,18 +68,34 @@ def set_up_tools() -> None:
             say(reason)
 
 
-def pom(version: str) -> str:
-    """A Maven project that depends on one version of Kafka and on a logger that just prints."""
-    wanted = [("org.apache.kafka", artifact, version) for artifact in ARTIFACTS]
-    wanted.append(("org.slf4j", "slf4j-simple", SLF4J_VERSION))
+def wanted_jars() -> dict[str, list[Coordinates]]:
+    """What each folder of jars is asked for: Kafka whole, or an old client and what drives it."""
+    servers = {
+        f"kafka-{version}": [
+            *((KAFKA, artifact, version) for artifact in ("kafka_2.13", "kafka-tools")),
+            (KAFKA, "kafka-streams", version),
+            LOGGER,
+        ]
+        for version in KAFKA_VERSIONS
+    }
+    # The logger comes first: of two versions of slf4j's interface Maven takes the first it meets.
+    clients = {
+        f"kafka-clients-{version}": [LOGGER, (KAFKA, "kafka-clients", version), JSON]
+        for version in OLD_JAVA_CLIENTS
+    }
+    return servers | clients
+
+
+def pom(name: str, wanted: list[Coordinates]) -> str:
+    """A Maven project that does nothing but depend on what is wanted."""
     dependencies = "\n".join(
         f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{wanted_version}</version></dependency>"
-        for group, artifact, wanted_version in wanted
+        f"<version>{version}</version></dependency>"
+        for group, artifact, version in wanted
     )
     return f"""<project>
   <modelVersion>4.0.0</modelVersion>
-  <groupId>odradek</groupId><artifactId>kafka-jars</artifactId><version>{version}</version>
+  <groupId>odradek</groupId><artifactId>{name}</artifactId><version>1</version>
   <dependencies>
 {dependencies}
   </dependencies>
@@ -101,21 +103,20 @@ def pom(version: str) -> str:
 """
 
 
-def fetch_kafka(version: str) -> None:
-    libs = kafka_libs(version)
+def fetch_jars(name: str, libs: Path, wanted: list[Coordinates]) -> None:
     project = libs.parent / "pom.xml"
-    if libs.is_dir() and project.exists() and project.read_text() == pom(version):
+    if libs.is_dir() and project.exists() and project.read_text() == pom(name, wanted):
         return
     if reason := whats_missing("maven"):
-        say(f"no jars of Apache Kafka {version}: {reason}")
+        say(f"no jars of {name}: {reason}")
         return
-    say(f"fetching the jars of Apache Kafka {version} with Maven")
+    say(f"fetching the jars of {name} with Maven")
     started = time.monotonic()
     partial = libs.with_name("libs.partial")
     for stale in (libs, partial):
         shutil.rmtree(stale, ignore_errors=True)
     libs.parent.mkdir(parents=True, exist_ok=True)
-    project.write_text(pom(version))
+    project.write_text(pom(name, wanted))
     command = ["mvn", "-q", "-B", "-f", str(project), "dependency:copy-dependencies"]
     places = [f"-DoutputDirectory={partial}", f"-Dmaven.repo.local={cache_dir() / 'm2'}"]
     # Kafka 3.9 brings a second slf4j binding, which would log to nowhere without a properties file.
@@ -123,7 +124,7 @@ def fetch_kafka(version: str) -> None:
     if run_or_explain([*command, *places, one_logger]):
         partial.rename(libs)
         jars = len(list(libs.glob("*.jar")))
-        say(f"Apache Kafka {version}: {jars} jars in {time.monotonic() - started:.0f} s")
+        say(f"{name}: {jars} jars in {time.monotonic() - started:.0f} s")
 
 
 def main() -> int:
@@ -134,8 +135,11 @@ def main() -> int:
         fcntl.flock(held, fcntl.LOCK_EX)
         set_up_tools()
         whats_missing.cache_clear()
-        for version in KAFKA_VERSIONS:
-            fetch_kafka(version)
+        for name, wanted in wanted_jars().items():
+            fetch_jars(name, jar_folders()[name], wanted)
+        whats_missing.cache_clear()
+        for build in BUILDS:
+            client_builds.build(build)
     return 0
 
 

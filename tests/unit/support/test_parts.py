@@ -5,8 +5,19 @@ from pathlib import Path
 import pytest
 from _pytest.outcomes import Failed, Skipped
 
-from scripts.parts import Tool, cache_dir, version_in, whats_wrong_with
-from scripts.setup import packages_for, pom
+import scripts.parts
+from scripts.parts import (
+    Build,
+    Tool,
+    cache_dir,
+    digest_of,
+    is_built,
+    jar_folders,
+    stamp_of,
+    version_in,
+    whats_wrong_with,
+)
+from scripts.setup import packages_for, pom, wanted_jars
 from tests.support import parts
 
 
@@ -67,4 +78,25 @@ def test_the_cache_folder_can_be_moved(tmp_path: Path) -> None:
 
 
 def test_the_pom_asks_for_one_version_of_kafka() -> None:
-    assert pom("3.9.1").count("<version>3.9.1</version>") == 4
+    wanted = wanted_jars()["kafka-3.9.1"]
+    assert pom("kafka-3.9.1", wanted).count("<version>3.9.1</version>") == 3
+
+
+def test_every_folder_of_jars_says_what_it_wants() -> None:
+    assert set(wanted_jars()) == set(jar_folders())
+
+
+def test_a_build_is_made_again_when_its_sources_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ODRADEK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(scripts.parts, "ROOT", tmp_path)
+    build = Build("program", "sources", ())
+    source = tmp_path / "sources" / "main.c"
+    source.parent.mkdir()
+    source.write_text("first")
+    stamp_of(build).parent.mkdir(parents=True)
+    stamp_of(build).write_text(digest_of(build))
+    assert is_built(build)
+    source.write_text("second")
+    assert not is_built(build)

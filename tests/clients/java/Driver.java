@@ -1,0 +1,21 @@
+// The Java client of Kafka 3 and 4 as a driver.
+
+import java.util.HashMap;
+import java.util.Map;
+
+final class Driver {
+    private Driver() {}
+
+    public static void main(String[] arguments) throws Exception {
+        Map<String, Jobs.Verb> verbs = new HashMap<>();
+        RecordVerbs.addTo(verbs);
+        AdminVerbs.addTo(verbs);
+        verbs.put(
+                "offset_at",
+                job ->
+                        job.get("at").asLong() == Jobs.MAX_TIMESTAMP
+                                ? AdminVerbs.offsetOfMaxTimestamp(job, RecordVerbs.partition(job))
+                                : RecordVerbs.offsetAt(job));
+        Jobs.serve(verbs);
+    }
+}

@@ -1,0 +1,14 @@
+// The Java client of Kafka 2 as a driver, for records alone.
+
+import java.util.HashMap;
+import java.util.Map;
+
+final class RecordsDriver {
+    private RecordsDriver() {}
+
+    public static void main(String[] arguments) throws Exception {
+        Map<String, Jobs.Verb> verbs = new HashMap<>();
+        RecordVerbs.addTo(verbs);
+        Jobs.serve(verbs);
+    }
+}
