@@ -17,9 +17,11 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from odradek.broker.adoption import adopt_topics
 from odradek.broker.auto_topics import AutoTopics
 from odradek.broker.cleaner import Cleaner
 from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.internal_topics import internal_topics
 from odradek.broker.data_dirs import refuse_foreign
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.failures import CannotStart
@@ -121,6 +123,7 @@ class Broker:
         )
         await self._configs.start()
         await self._load_logs()
+        await adopt_topics(self._store, self._logs, self.id, self._internal_settings)
         self._metadata = MetadataCache()
         self._replicas = Replicas(
             logs=self._logs, local_id=self.id, clock=self._clock, is_known=self._is_known
@@ -195,6 +198,10 @@ class Broker:
         self._undo.append(self._close_logs)
         if not self._logs.online:
             raise CannotStart("No log directory can be used.")
+
+    def _internal_settings(self, topic: str) -> Mapping[str, str]:
+        internal = internal_topics(self._static).get(topic)
+        return {} if internal is None else internal.configs
 
     async def _close_logs(self) -> None:
         epoch = getattr(self, "epoch", -1)
