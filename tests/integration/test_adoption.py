@@ -1,4 +1,4 @@
-"""A broker serves log directories it knows nothing of: another broker's, or its own without store."""
+"""A broker serves logs it knows nothing of: those of another broker, or its own without store."""
 
 import sys
 from pathlib import Path
