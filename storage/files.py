@@ -25,6 +25,8 @@ import os
 import resource
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -58,11 +60,11 @@ class File(Protocol):
 
     def size(self) -> int: ...
 
-    def pread(self, length: int, position: int) -> bytes:
+    def pread(self, length: int, position: int, /) -> bytes:
         """Up to `length` bytes; fewer only at the end of the file."""
         ...
 
-    def pwrite(self, data: Buffer, position: int) -> int:
+    def pwrite(self, data: Buffer, position: int, /) -> int:
         """One write call; returns how many bytes went in, which may be fewer than given."""
         ...
 
@@ -197,11 +199,13 @@ def write_fully(file: File, data: Buffer, position: int) -> None:
 class OsFile:
     """A descriptor with a name."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "path", "pwrite")
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
         self.path = path
+        # Every append ends here: the system call itself, without a function around it.
+        self.pwrite: Callable[[Buffer, int], int] = partial(os.pwrite, fd)
 
     def __del__(self) -> None:
         os.close(self._fd)
@@ -212,7 +216,7 @@ class OsFile:
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 
-    def pread(self, length: int, position: int) -> bytes:
+    def pread(self, length: int, position: int, /) -> bytes:
         data = os.pread(self._fd, length, position)
         if len(data) == length or not data:
             return data
@@ -226,9 +230,6 @@ class OsFile:
             parts.append(data)
             have += len(data)
         return b"".join(parts)
-
-    def pwrite(self, data: Buffer, position: int) -> int:
-        return os.pwrite(self._fd, data, position)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._fd, size)

@@ -85,6 +85,8 @@ class Log(Fenced):
         self._clock = parts.clock
         # Counts the times that the log was cut.
         self._shape = 0
+        # The epoch of the last batch, once its entry in the history is certain.
+        self._appended_epoch: int | None = None
         self._synced_epochs: list[EpochEntry] | None = None
         self._is_name_synced = False
 
@@ -121,7 +123,6 @@ class Log(Fenced):
 
     # Append ---------------------------------------------------------------------------------
 
-    @fencing
     def append_as_leader(
         self,
         records: Buffer,
@@ -131,6 +132,8 @@ class Log(Fenced):
         produce_version: int = FIRST_VERSION_WITH_ZSTD,
     ) -> AppendInfo:
         """Check a produced batch, write its offset and epoch into `records`, and append it."""
+        if self.failure is not None:
+            raise self.storage_error()
         header, data, log_append_time_ms = validate_and_stamp(
             records,
             next_offset=self.log_end_offset,
@@ -191,26 +194,39 @@ class Log(Fenced):
     def _is_empty(self) -> bool:
         return self.log_start_offset == self.log_end_offset and not self.segments.active.size
 
+    @fencing
     def _append(
         self, data: Buffer, headers: Sequence[BatchHeader], markers: dict[int, EndTxnMarker]
     ) -> None:
         """Everything that follows from batches being good: bytes, epochs, producers, log end."""
+        last = headers[-1]
         if self.segments.must_roll_for(len(data), headers):
             self._roll(headers[0].base_offset)
-        if headers[-1].leader_epoch != self.epochs.latest_epoch:
-            for header in headers:
-                if header.leader_epoch >= 0:
-                    self.epochs.assign(header.leader_epoch, header.base_offset)
+        if last.leader_epoch != self._appended_epoch:
+            self._note_epochs(headers)
         segment = self.segments.active
         segment.append(data, headers)
-        producers = self.producers
+        if markers or last.producer_id >= 0 or len(headers) > 1:
+            self._note_producers(segment, headers, markers)
+        end = last.base_offset + last.last_offset_delta + 1
+        self.producers.map_end_offset = end
+        self.log_end_offset = end
+
+    def _note_epochs(self, headers: Sequence[BatchHeader]) -> None:
         for header in headers:
-            marker = markers.get(header.base_offset) if markers else None
+            if header.leader_epoch >= 0:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+        self._appended_epoch = self.epochs.latest_epoch
+
+    def _note_producers(
+        self, segment: Segment, headers: Sequence[BatchHeader], markers: dict[int, EndTxnMarker]
+    ) -> None:
+        for header in headers:
+            marker = markers.get(header.base_offset)
             if marker is None:
-                producers.update(header)
-            elif (aborted := producers.update_marker(header, marker)) is not None:
+                self.producers.update(header)
+            elif (aborted := self.producers.update_marker(header, marker)) is not None:
                 segment.transactions.append(aborted)
-        self.log_end_offset = producers.map_end_offset
 
     @fencing
     def roll(self) -> None:
@@ -268,6 +284,7 @@ class Log(Fenced):
     def begin_epoch(self, leader_epoch: int) -> None:
         """Become leader: the epoch begins here even before its first batch."""
         self.epochs.assign(leader_epoch, self.log_end_offset)
+        self._appended_epoch = None
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEnd:
         return self.epochs.end_offset_for(leader_epoch, self.log_end_offset)
@@ -306,6 +323,7 @@ class Log(Fenced):
 
     def _end_at(self, offset: int) -> None:
         self._shape += 1
+        self._appended_epoch = None
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)

@@ -75,10 +75,10 @@ class MemoryFile:
     def size(self) -> int:
         return len(self._live("size").data)
 
-    def pread(self, length: int, position: int) -> bytes:
+    def pread(self, length: int, position: int, /) -> bytes:
         return bytes(self._live("read").data[position : position + length])
 
-    def pwrite(self, data: Buffer, position: int) -> int:
+    def pwrite(self, data: Buffer, position: int, /) -> int:
         self._disk.check_alive(self._life, self.path)
         wanted = memoryview(data).cast("B")
         count = self._disk.writable_bytes(len(wanted), self.path)

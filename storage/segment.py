@@ -45,6 +45,9 @@ class Segment:
         "base_offset",
         "batches",
         "directory",
+        "limit_bytes",
+        "limit_offset",
+        "limit_timestamp",
         "modified_ms",
         "offset_index",
         "roll_jitter_ms",
@@ -74,6 +77,8 @@ class Segment:
         self.suffix = suffix
         self.modified_ms = modified_ms  # of the creation, or the file's when it was loaded
         self.roll_jitter_ms = roll_jitter_ms
+        # Up to here an append needs no thought about rolling; `Segments` sets them.
+        self.limit_bytes = self.limit_offset = self.limit_timestamp = -1
         self._index_interval_bytes = index_interval_bytes
         self._bytes_since_index = 0
         self.batches = BatchFile(files, self.path(LOG), sizes.get(LOG, 0))
@@ -140,9 +145,19 @@ class Segment:
         if unindexed > self._index_interval_bytes:
             self.offset_index.append(last_offset, position)
             self.time_index.append_if_later(latest, self._latest_offset)
+            if self.is_index_full:
+                self.limit_bytes = -1
             unindexed = 0
         self._bytes_since_index = unindexed + size_bytes
         return position + size_bytes
+
+    def has_room(self, size: int, header: BatchHeader) -> bool:
+        """Whether a batch fits without any doubt; False means that it takes a closer look."""
+        return (
+            self.batches.size + size <= self.limit_bytes
+            and 0 <= header.max_timestamp <= self.limit_timestamp
+            and header.base_offset + header.last_offset_delta <= self.limit_offset
+        )
 
     @property
     def is_index_full(self) -> bool:

@@ -56,6 +56,8 @@ class Segments(SegmentList):
         # Asked for every append, and plain attributes are cheaper than settings.
         self._segment_bytes = config.segment_bytes
         self._segment_ms = config.segment_ms
+        if len(self):
+            self.active.limit_bytes = -1
 
     # Birth ----------------------------------------------------------------------------------
 
@@ -79,18 +81,22 @@ class Segments(SegmentList):
 
     def must_roll_for(self, size: int, headers: Sequence[BatchHeader]) -> bool:
         """Whether batches of `size` bytes have to go to a new segment."""
-        segment, last = self.active, headers[-1]
-        used = segment.batches.size
-        if last.base_offset + last.last_offset_delta - segment.base_offset > MAX_RELATIVE_OFFSET:
-            return True
-        if not used:
+        segment, last = self._segments[-1], headers[-1]
+        if len(headers) == 1 and segment.has_room(size, last):
             return False
-        if used > self._segment_bytes - size or segment.is_index_full:
+        if last.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True
-        now_ms = last.max_timestamp
-        if len(headers) > 1:
-            now_ms = max([header.max_timestamp for header in headers])
-        return self._is_old(segment, now_ms)
+        if not segment.size:
+            return False
+        now_ms = max([header.max_timestamp for header in headers])
+        must_roll = (
+            segment.size > self._segment_bytes - size
+            or segment.is_index_full
+            or self._is_old(segment, now_ms)
+        )
+        if not must_roll:
+            self._set_limits(segment)
+        return must_roll
 
     def _is_old(self, segment: Segment, now_ms: int) -> bool:
         """Age is counted in the records' own time, or from the file's when they have none."""
@@ -98,6 +104,14 @@ class Segments(SegmentList):
         if began_ms < 0 or now_ms < 0:
             began_ms, now_ms = segment.modified_ms, self._clock.now_ms()
         return now_ms - began_ms > self._segment_ms - segment.roll_jitter_ms
+
+    def _set_limits(self, segment: Segment) -> None:
+        """Spare the next appends these questions: within the limits the answer is no."""
+        began_ms = segment.first_timestamp
+        age_ms = self._segment_ms - segment.roll_jitter_ms
+        segment.limit_timestamp = began_ms + age_ms if began_ms >= 0 else -1
+        segment.limit_offset = segment.base_offset + MAX_RELATIVE_OFFSET
+        segment.limit_bytes = self._segment_bytes
 
     def roll(self, base_offset: int) -> Segment:
         """Complete the active segment and begin another. An empty one is given up for it."""
