@@ -1,0 +1,187 @@
+"""One member of a consumer group as a program: what it is given and what it reads, line by line.
+
+    python group_member.py LIBRARY BOOTSTRAP GROUP TOPIC ASSIGNOR [INSTANCE_ID]
+
+Lines: `ready`, `assigned 0,1`, `revoked 0,1`, `got PARTITION OFFSET`, `closed`. What it got is
+committed at once. SIGTERM makes it leave in good order.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+SESSION_MS = 6000
+
+
+class Job(NamedTuple):
+    bootstrap: str
+    group: str
+    topic: str
+    assignor: str
+    instance: str | None
+
+
+class Stop:
+    """Whether the member was asked to go."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, *_: object) -> None:
+        self.asked = True
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+def numbers(partitions: Iterable[Any]) -> str:
+    return ",".join(str(number) for number in sorted(p.partition for p in partitions))
+
+
+def run_confluent(job: Job, stop: Stop) -> None:
+    from confluent_kafka import Consumer
+
+    settings: dict[str, Any] = {
+        "bootstrap.servers": job.bootstrap,
+        "group.id": job.group,
+        "partition.assignment.strategy": job.assignor,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": 500,
+        "allow.auto.create.topics": False,
+    }
+    if job.instance is not None:
+        settings["group.instance.id"] = job.instance
+    consumer = Consumer(settings)
+    consumer.subscribe(
+        [job.topic],
+        on_assign=lambda _, partitions: say("assigned", numbers(partitions)),
+        on_revoke=lambda _, partitions: say("revoked", numbers(partitions)),
+        on_lost=lambda _, partitions: say("revoked", numbers(partitions)),
+    )
+    while not stop.asked:
+        message = consumer.poll(0.2)
+        if message is None:
+            continue
+        if message.error():
+            say("error", message.error())
+            continue
+        say("got", message.partition(), message.offset())
+        consumer.commit(message, asynchronous=True)
+    consumer.close()
+
+
+def run_kafka_python(job: Job, stop: Stop) -> None:
+    from kafka import ConsumerRebalanceListener, KafkaConsumer
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+    from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+    assignors = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+    }
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            say("assigned", numbers(assigned))
+
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            say("revoked", numbers(revoked))
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=job.bootstrap,
+        group_id=job.group,
+        group_instance_id=job.instance,
+        partition_assignment_strategy=[assignors[job.assignor]],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=500,
+        max_poll_interval_ms=30_000,
+    )
+    consumer.subscribe([job.topic], listener=Listener())
+    while not stop.asked:
+        for records in consumer.poll(timeout_ms=200).values():
+            for record in records:
+                say("got", record.partition, record.offset)
+            consumer.commit_async()
+    consumer.close()
+
+
+def run_aiokafka(job: Job, stop: Stop) -> None:
+    asyncio.run(_run_aiokafka(job, stop))
+
+
+async def _run_aiokafka(job: Job, stop: Stop) -> None:
+    from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+    from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+    from aiokafka.errors import KafkaError
+
+    assignors = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+    }
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        async def on_partitions_assigned(self, assigned: Any) -> None:
+            say("assigned", numbers(assigned))
+
+        async def on_partitions_revoked(self, revoked: Any) -> None:
+            say("revoked", numbers(revoked))
+
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=job.bootstrap,
+        group_id=job.group,
+        partition_assignment_strategy=[assignors[job.assignor]],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=500,
+        max_poll_interval_ms=30_000,
+    )
+    consumer.subscribe([job.topic], listener=Listener())
+    await consumer.start()
+    try:
+        while not stop.asked:
+            found = await consumer.getmany(timeout_ms=200)
+            for records in found.values():
+                for record in records:
+                    say("got", record.partition, record.offset)
+            if found:
+                try:
+                    await consumer.commit()
+                except KafkaError as error:
+                    say("error", type(error).__name__)
+    finally:
+        await consumer.stop()
+
+
+LIBRARIES: dict[str, Callable[[Job, Stop], None]] = {
+    "confluent": run_confluent,
+    "kafka-python": run_kafka_python,
+    "aiokafka": run_aiokafka,
+}
+
+
+def main() -> None:
+    logging.basicConfig(level=logging.ERROR)
+    library, bootstrap, group, topic, assignor, *rest = sys.argv[1:]
+    stop = Stop()
+    say("ready")
+    LIBRARIES[library](Job(bootstrap, group, topic, assignor, rest[0] if rest else None), stop)
+    say("closed")
+
+
+if __name__ == "__main__":
+    main()
