@@ -105,14 +105,19 @@ class Cleaner:
         _log.info("Compacted %s up to offset %d", where, self._cleaned_to[where])
         home = self._logs.directory_of(where)
         if home is not None:
-            await self._checkpoint(home)
+            await self._checkpoint(home, log.directory)
 
-    async def _checkpoint(self, home: LogDirectory) -> None:
+    async def _checkpoint(self, home: LogDirectory, cleaned: str) -> None:
         offsets = {tp: end for tp, end in self._cleaned_to.items() if tp in home.logs}
         path = f"{home.path}/{CLEANER_OFFSETS}"
-        loop = asyncio.get_running_loop()
+
+        def write() -> None:
+            # The swap first: a checkpoint that survives a power cut alone would skip records.
+            self._files.sync_dir(cleaned)
+            write_offsets(self._files, path, offsets)
+
         try:
-            await loop.run_in_executor(self._threads, write_offsets, self._files, path, offsets)
+            await asyncio.get_running_loop().run_in_executor(self._threads, write)
         except OSError as error:
             home.fail(error)
 

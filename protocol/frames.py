@@ -96,13 +96,15 @@ def encode_request(
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[Part]:
     """A whole response frame as parts: neighbouring bytes joined, other parts as they are."""
-    header_version = api(response.api_key).response_header_version(version)
-    header = _RESPONSE_HEADERS[header_version]
-    parts: list[Part] = [b""]
+    header = _RESPONSE_HEADERS[api(response.api_key).response_header_version(version)]
+    parts: list[Any] = []
     encode_into(response, version, parts)
-    length = header.size - LENGTH.size + sum(map(len, parts))
-    parts[0] = header.pack(length, correlation_id)
-    return join_bytes(parts)
+    try:
+        body = b"".join(parts)
+    except TypeError:  # a slice of a file is among them
+        length = header.size - LENGTH.size + sum(map(len, parts))
+        return join_bytes([header.pack(length, correlation_id), *parts])
+    return [header.pack(header.size - LENGTH.size + len(body), correlation_id) + body]
 
 
 # The length, the correlation id and, from v1 on, an empty section of tagged fields.

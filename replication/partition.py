@@ -135,8 +135,15 @@ class Partition:
         produce_version: int,
     ) -> AppendInfo:
         """Append as leader; with acks=all only while enough replicas are in sync."""
-        leader = self.leading()
-        if acks == -1 and not leader.has_quorum(self.log.config.min_insync_replicas):
+        leader = self.role
+        if not isinstance(leader, Leader):
+            raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
+        # A leader without followers is always enough for itself.
+        if (
+            acks == -1
+            and leader.followers
+            and not leader.has_quorum(self.log.config.min_insync_replicas)
+        ):
             raise KafkaError(
                 Errors.NOT_ENOUGH_REPLICAS,
                 f"{len(leader.isr.committed)} in sync, "
@@ -152,14 +159,16 @@ class Partition:
 
     def advance_high_watermark(self) -> None:
         """Move the high watermark to where all in-sync replicas are; it never goes back."""
-        role = self.role
+        role, log = self.role, self.log
         if not isinstance(role, Leader):
             return
-        if not role.has_quorum(self.log.config.min_insync_replicas):
-            return
-        end = role.committed_end(self.log.log_end_offset)
-        if end > self.log.high_watermark:
-            self.log.update_high_watermark(end)
+        end = log.log_end_offset
+        if role.followers:
+            if not role.has_quorum(log.config.min_insync_replicas):
+                return
+            end = role.committed_end(end)
+        if end > log.high_watermark:
+            log.update_high_watermark(end)
             if self.hw_waiters:
                 self.hw_waiters.reach(end)
 

@@ -88,7 +88,8 @@ class ProduceHandler:
         if request.acks == ACKS_NONE:
             _hang_up_after_errors(response, context)
             return None
-        _name_new_leaders(response, self._metadata.view, context)
+        if pending.has_new_leaders:
+            _name_new_leaders(response, self._metadata.view, context)
         if pending.unsynced:
             return self._after_flush(pending, response, request.timeout_ms)
         if not pending.waits:
@@ -119,7 +120,7 @@ class ProduceHandler:
             partition = self._find(topic, data.index, context)
             info = partition.append(data.records or b"", acks=acks, produce_version=context.version)
         except KafkaError as error:
-            return self._refused(topic, data.index, error)
+            return self._refused(topic, data.index, error, pending)
         result = PartitionProduceResponse(
             index=data.index,
             error_code=0,
@@ -146,7 +147,7 @@ class ProduceHandler:
         return self._replicas.hosted(TopicPartition(name, index))
 
     def _refused(
-        self, topic: TopicProduceData, index: int, error: KafkaError
+        self, topic: TopicProduceData, index: int, error: KafkaError, pending: "PendingProduce"
     ) -> PartitionProduceResponse:
         result = PartitionProduceResponse(
             index=index,
@@ -164,6 +165,7 @@ class ProduceHandler:
         if error.error in _LEADER_MOVED:
             known = self._partition_info(topic, index)
             if known is not None:
+                pending.has_new_leaders = True
                 result.current_leader = ProduceLeaderIdAndEpoch(
                     leader_id=known.leader, leader_epoch=known.leader_epoch
                 )
@@ -177,12 +179,22 @@ class ProduceHandler:
 class PendingProduce:
     """An answer that waits until enough replicas have the records, or for the timeout."""
 
-    __slots__ = ("_answer", "_loop", "_parked", "_response", "_timer", "unsynced", "waits")
+    __slots__ = (
+        "_answer",
+        "_loop",
+        "_parked",
+        "_response",
+        "_timer",
+        "has_new_leaders",
+        "unsynced",
+        "waits",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         # (partition, the offset its high watermark must reach, its leader epoch then, its result)
         self.waits: list[tuple[Partition, int, int, PartitionProduceResponse]] = []
+        self.has_new_leaders = False
         # Logs that must be on disk first.
         self.unsynced: list[tuple[Log, PartitionProduceResponse]] = []
         self._parked: list[Parked] = []
