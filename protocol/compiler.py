@@ -5,7 +5,8 @@ Interpreting a schema field by field costs a Python call per field. Instead, the
 fixed-size fields joined into one `struct` operation; `exec` turns it into code, and the source is
 kept in `linecache` so that tracebacks and `python -m odradek.protocol dump` show it.
 
-Measured by benchmarks/codec.py, µs to decode / encode: see docs/performance.md.
+Measured by benchmarks/codec.py: FetchRequest v13 with 100 partitions is decoded in 30 µs and
+encoded in 19 (kafka-python: 56 and 228); see docs/performance.md.
 
 Decoders bound every count by the bytes that are left before anything is allocated, and raise
 ProtocolError for whatever is wrong with the bytes.

@@ -6,7 +6,7 @@ that follows them (a compact one as long as it fits in one byte), with the numbe
 with the zero byte of an empty section of tagged fields.
 """
 
-from odradek.protocol.primitives import ONE_BYTE, uvarint
+from odradek.protocol.primitives import ONE_BYTE, text_uvarint, uvarint
 from odradek.protocol.schema import (
     Array,
     Blob,
@@ -37,7 +37,7 @@ class _EncoderWriter:
         self.version = version
         self.flexible = flexible
         self.source = Source()
-        self.source.names.update(one_byte=ONE_BYTE, uvarint=uvarint)
+        self.source.names.update(one_byte=ONE_BYTE, uvarint=uvarint, text_uvarint=text_uvarint)
         self._run: list[tuple[str, str]] = []  # (expression, format) not yet packed
 
     def struct(self, cls: type[Message], subject: str) -> None:
@@ -107,24 +107,25 @@ class _EncoderWriter:
         if isinstance(kind, Array):
             self._array(value, kind.of, compact=compact)
             return
-        prefix = self._prefix(value, classic, compact=compact)
+        prefix = self._prefix(value, classic, compact=compact, is_text=isinstance(kind, Text))
         if isinstance(kind, Records):
             self.source.line(f"add({prefix})")
             self.source.line(f"add({value})")
         else:
             self.source.line(f"add({prefix} + {value})")
 
-    def _prefix(self, value: str, classic: str, *, compact: bool) -> str:
+    def _prefix(self, value: str, classic: str, *, compact: bool, is_text: bool = False) -> str:
         """An expression for the waiting run and the length or count of `value` after it."""
         run, self._run = self._run, []
         if not compact:
             return self._packed([*run, (f"len({value})", classic)])
         length = self.source.fresh("n")
         self.source.line(f"{length} = len({value}) + 1")
+        longer = f"text_uvarint({length})" if is_text else f"uvarint({length})"
         if not run:
-            return f"(one_byte[{length}] if {length} < 128 else uvarint({length}))"
-        short, long = self._packed([*run, (length, "B")]), self._packed(run)
-        return f"({short} if {length} < 128 else {long} + uvarint({length}))"
+            return f"(one_byte[{length}] if {length} < 128 else {longer})"
+        together, before = self._packed([*run, (length, "B")]), self._packed(run)
+        return f"({together} if {length} < 128 else {before} + {longer})"
 
     def _array(self, value: str, element: Fixed | Text | Blob | Nested, *, compact: bool) -> None:
         if isinstance(element, Fixed):

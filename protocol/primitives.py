@@ -55,6 +55,13 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
+def text_uvarint(value: int) -> bytes:
+    """The compact length of a text, which is one more than its bytes."""
+    if value > MAX_STRING_BYTES + 1:
+        raise ValueError(f"a text of {value - 1} bytes is too long to be sent")
+    return uvarint(value)
+
+
 def skip_tagged_fields(buffer: Buffer, count: int, position: int) -> int:
     """The position after a section of `count` tagged fields that nobody here knows."""
     if count > 127:
