@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from odradek.protocol.settings import MAX_INT
+from odradek.protocol.settings import MAX_INT, SettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,12 @@ class ConnectionLimits:
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """The counts in `host:count,host:count`. Raises ValueError with a sentence."""
+    """The counts in `host:count,host:count`. Raises SettingsError."""
     counts: dict[str, int] = {}
     for pair in filter(None, map(str.strip, text.split(","))):
         host, _, count = pair.rpartition(":")
         if not host or not count.isdecimal():
-            raise ValueError(f"{pair!r} is not of the form host:count")
+            problem = f"max.connections.per.ip.overrides: {pair!r} is not of the form host:count"
+            raise SettingsError([problem])
         counts[host.strip("[]")] = int(count)
     return counts
