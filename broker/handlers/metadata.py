@@ -304,6 +304,9 @@ def _described(
                 leader_epoch=topic.partitions[index].leader_epoch,
                 replica_nodes=list(topic.partitions[index].replicas),
                 isr_nodes=list(topic.partitions[index].isr),
+                # Null would be as good, but Java's admin client does not expect it.
+                eligible_leader_replicas=[],
+                last_known_elr=[],
                 offline_replicas=_offline(topic.partitions[index], view),
             )
             for index in indexes
