@@ -227,10 +227,13 @@ class AdminSettings(ClientSettings):
 
 
 def configured(kind: type[S], given: Mapping[str, Given] | None = None, **named: Given) -> S:
-    """Settings of this kind; keyword arguments win. Raises one SettingsError for all problems."""
+    """Settings of this kind, under either kind of name; keyword arguments win.
+
+    Raises one SettingsError for all problems.
+    """
     by_attribute = {setting.attribute: name for name, setting in kind.table.items()}
-    merged = dict(given or {})
-    merged.update({by_attribute.get(name, name): value for name, value in named.items()})
+    both = {**(given or {}), **named}
+    merged = {by_attribute.get(name, name): value for name, value in both.items()}
     unknown = kind.table.unknown(merged)
     if unknown:
         raise SettingsError([f"Unknown configuration {name}" for name in sorted(unknown)])
