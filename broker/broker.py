@@ -13,6 +13,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -71,6 +72,7 @@ _log = logging.getLogger(__name__)
 METADATA_FILE: Final = "metadata.db"
 FIRST_BROKER_ID: Final = 0
 READY_SECONDS: Final = 30.0
+CLOSING_THREADS: Final = 16
 SESSION_IDLE_SECONDS: Final = 120.0
 
 
@@ -205,7 +207,8 @@ class Broker:
 
     async def _close_logs(self) -> None:
         epoch = getattr(self, "epoch", -1)
-        await self._loop.run_in_executor(self._threads, self._logs.close, epoch)
+        close = partial(self._logs.close, epoch, threads=CLOSING_THREADS)
+        await self._loop.run_in_executor(self._threads, close)
 
     def _is_known(self, where: TopicPartition) -> bool:
         return self._metadata.view.partition(where) is not None

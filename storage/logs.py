@@ -294,14 +294,14 @@ class Logs:
 
     # Closing --------------------------------------------------------------------------------
 
-    def close(self, broker_epoch: int = -1) -> None:
+    def close(self, broker_epoch: int = -1, *, threads: int = 1) -> None:
         """Make everything durable and leave the clean markers. Blocks."""
         for directory in self.directories:
             if not directory.is_online:
                 directory.unlock()
                 continue
             try:
-                directory.close(broker_epoch)
+                directory.close(broker_epoch, threads=threads)
             except OSError as error:
                 directory.fail(error)
             except KafkaError as error:
