@@ -2,6 +2,7 @@
 
 - append: megabytes a second of 1 KB records in 16 KB and 1 MB batches, each time beside the same
   bytes checksummed and written with plain os.writev to a file that is begun anew at the same size;
+- read: microseconds to find the slice that answers a fetch;
 - index_lookup: microseconds in the offset and in the time index at 1, 1,000 and 100,000 entries;
 - open: seconds and megabytes for 1,000 partitions of 3 segments after a clean stop.
 
@@ -30,6 +31,7 @@ from odradek.storage.files import OsFiles
 from odradek.storage.index import OffsetIndex, TimeIndex
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
+from odradek.storage.log_reading import Isolation
 from odradek.storage.logs import Logs, LogsSettings
 from odradek.storage.recovery import LogOpening, open_log
 
@@ -83,6 +85,9 @@ def seconds_of_log(batch: bytearray, count: int) -> float:
         pristine = bytes(batch)
         request = bytearray(batch)
         append = log.append_as_leader
+        for _ in range(3):  # the first ones create index files and note the epoch
+            request[:8] = pristine[:8]
+            append(request, leader_epoch=3)
 
         def run() -> None:
             for _ in range(count):
@@ -129,6 +134,32 @@ def measure_append(batch_bytes: int, total_bytes: int, rounds: int) -> dict[str,
         "writev_and_crc_us_per_batch": round(min(plain) / count * 1e6, 2),
         "ratio": round(min(plain) / min(ours), 3),
     }
+
+
+def measure_read(rounds: int) -> dict[str, float]:
+    """Microseconds to find what a fetch of 1 MB gets, in a log of 16 KB batches."""
+    with scratch() as directory:
+        log = new_log(f"{directory}/bench-0", config())
+        pristine = bytes(batch_of(16_000))
+        for _ in range(4_000):
+            log.append_as_leader(bytearray(pristine), leader_epoch=3)
+        end = log.log_end_offset
+        step = end // 1000
+        log.update_high_watermark(end - step)
+        committed = Isolation.HIGH_WATERMARK
+        last = end - 15  # where the last batch begins
+        return {
+            "tail_us": _us_each(lambda: [log.read(last, 1 << 20) for _ in range(1000)], rounds),
+            "anywhere_us": _us_each(
+                lambda: [log.read(number * step, 1 << 20) for number in range(1000)], rounds
+            ),
+            "anywhere_below_high_watermark_us": _us_each(
+                lambda: [
+                    log.read(number * step, 1 << 20, isolation=committed) for number in range(1000)
+                ],
+                rounds,
+            ),
+        }
 
 
 def measure_lookup(entries: int, rounds: int) -> dict[str, float]:
@@ -220,6 +251,7 @@ def main() -> None:
             "1MB": measure_append(1_000_000, total, rounds),
         },
         "index_lookup": {str(n): measure_lookup(n, 50) for n in (1, 1_000, 100_000)},
+        "read": measure_read(10),
         "open": measure_open(100 if arguments.quick else 1000),
     }
     json.dump(result, sys.stdout, indent=2)

@@ -11,59 +11,29 @@ The first I/O error fences the log (see `fence`); `on_failure` tells the owner o
 Logs are opened by `recovery.open_log`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from odradek.protocol.clock import Clock
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.records import NO_TIMESTAMP, BatchHeader, EndTxnMarker
-from odradek.protocol.types import TopicPartition
 from odradek.storage import log_reading
 from odradek.storage.checkpoints import LEADER_EPOCHS
-from odradek.storage.epochs import EpochEnd, EpochEntry, LeaderEpochs
+from odradek.storage.epochs import EpochEnd, EpochEntry
 from odradek.storage.fence import Fenced, fencing
-from odradek.storage.files import Buffer, Files
+from odradek.storage.files import Buffer
 from odradek.storage.follower_batches import check_replicated
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_flush import Flush
+from odradek.storage.log_parts import AppendInfo, LogParts
 from odradek.storage.log_reading import Bounds, Isolation, ReadLimits, ReadResult, TimestampedOffset
+from odradek.storage.ordinary import read_ordinary, stamp, takes_ordinary
 from odradek.storage.producer_entry import BatchMetadata
-from odradek.storage.producer_state import ProducerStates
 from odradek.storage.properties_files import PARTITION_METADATA
 from odradek.storage.retention import Deletion, retain
 from odradek.storage.segment import Segment
-from odradek.storage.segments import Segments
 from odradek.storage.txn_markers import NO_MARKERS, read_markers
 from odradek.storage.validation import FIRST_VERSION_WITH_ZSTD, Origin, validate_and_stamp
 
-
-class AppendInfo(NamedTuple):
-    """Where records went."""
-
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int  # -1 unless the broker's clock stamped the batch
-    log_start_offset: int
-    is_duplicate: bool = False  # the batch was there already; nothing was appended
-
-
-@dataclass(slots=True, kw_only=True)
-class LogParts:
-    """What a log is made of when it is opened."""
-
-    topic_partition: TopicPartition
-    directory: str
-    files: Files
-    clock: Clock
-    segments: Segments
-    epochs: LeaderEpochs
-    producers: ProducerStates
-    log_start_offset: int
-    log_end_offset: int
-    recovery_point: int
-    damage: list[range] = field(default_factory=list)
-    on_failure: Callable[[OSError], None]
+__all__ = ["AppendInfo", "Log"]
 
 
 class Log(Fenced):
@@ -89,6 +59,7 @@ class Log(Fenced):
         self._appended_epoch: int | None = None
         self._synced_epochs: list[EpochEntry] | None = None
         self._is_name_synced = False
+        self.use_config(parts.segments.config)
 
     def __repr__(self) -> str:
         return f"Log({self.directory!r}, {self.log_start_offset}..{self.log_end_offset})"
@@ -100,6 +71,8 @@ class Log(Fenced):
     def use_config(self, config: LogConfig) -> None:
         """Take a changed configuration; index settings apply from the next segment on."""
         self.segments.use_config(config)
+        self._takes_ordinary = takes_ordinary(config)
+        self._max_batch_bytes = min(config.max_message_bytes, config.segment_bytes)
 
     # Bounds ---------------------------------------------------------------------------------
 
@@ -134,6 +107,48 @@ class Log(Fenced):
         """Check a produced batch, write its offset and epoch into `records`, and append it."""
         if self.failure is not None:
             raise self.storage_error()
+        try:
+            if self._takes_ordinary and origin is Origin.CLIENT:
+                appended = self._append_ordinary(records, leader_epoch, produce_version)
+                if appended is not None:
+                    return appended
+            return self._append_checked(records, leader_epoch, origin, produce_version)
+        except OSError as error:  # as `fencing` does, without its cost
+            self.fail(error)
+            raise self.storage_error() from error
+
+    def _append_ordinary(
+        self, records: Buffer, leader_epoch: int, produce_version: int
+    ) -> AppendInfo | None:
+        """The short way, for one batch as most are; None when it needs the long one."""
+        if leader_epoch != self._appended_epoch or isinstance(records, bytes):
+            return None
+        if produce_version < FIRST_VERSION_WITH_ZSTD:
+            return None
+        header = read_ordinary(records, self._max_batch_bytes)
+        if header is None:
+            return None
+        first_offset, timestamp = self.log_end_offset, header.max_timestamp
+        last_offset = first_offset + header.last_offset_delta
+        segment = self.segments.active
+        if not segment.has_room(len(records), last_offset, timestamp):
+            return None
+        producers = self.producers
+        is_tracked = header.producer_id >= 0
+        if is_tracked and (repeated := producers.check(header)) is not None:
+            return self._repeated(repeated)
+        stamp(records, header, first_offset, leader_epoch)
+        segment.append_one(records, last_offset, timestamp)
+        if is_tracked:
+            producers.update(header._replace(base_offset=first_offset))
+        else:
+            producers.map_end_offset = last_offset + 1
+        self.log_end_offset = last_offset + 1
+        return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset)
+
+    def _append_checked(
+        self, records: Buffer, leader_epoch: int, origin: Origin, produce_version: int
+    ) -> AppendInfo:
         header, data, log_append_time_ms = validate_and_stamp(
             records,
             next_offset=self.log_end_offset,
@@ -194,39 +209,29 @@ class Log(Fenced):
     def _is_empty(self) -> bool:
         return self.log_start_offset == self.log_end_offset and not self.segments.active.size
 
-    @fencing
     def _append(
         self, data: Buffer, headers: Sequence[BatchHeader], markers: dict[int, EndTxnMarker]
     ) -> None:
         """Everything that follows from batches being good: bytes, epochs, producers, log end."""
-        last = headers[-1]
         if self.segments.must_roll_for(len(data), headers):
             self._roll(headers[0].base_offset)
-        if last.leader_epoch != self._appended_epoch:
+        if headers[-1].leader_epoch != self._appended_epoch:
             self._note_epochs(headers)
         segment = self.segments.active
         segment.append(data, headers)
-        if markers or last.producer_id >= 0 or len(headers) > 1:
-            self._note_producers(segment, headers, markers)
-        end = last.base_offset + last.last_offset_delta + 1
-        self.producers.map_end_offset = end
-        self.log_end_offset = end
-
-    def _note_epochs(self, headers: Sequence[BatchHeader]) -> None:
-        for header in headers:
-            if header.leader_epoch >= 0:
-                self.epochs.assign(header.leader_epoch, header.base_offset)
-        self._appended_epoch = self.epochs.latest_epoch
-
-    def _note_producers(
-        self, segment: Segment, headers: Sequence[BatchHeader], markers: dict[int, EndTxnMarker]
-    ) -> None:
         for header in headers:
             marker = markers.get(header.base_offset)
             if marker is None:
                 self.producers.update(header)
             elif (aborted := self.producers.update_marker(header, marker)) is not None:
                 segment.transactions.append(aborted)
+        self.log_end_offset = headers[-1].next_offset
+
+    def _note_epochs(self, headers: Sequence[BatchHeader]) -> None:
+        for header in headers:
+            if header.leader_epoch >= 0:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+        self._appended_epoch = self.epochs.latest_epoch
 
     @fencing
     def roll(self) -> None:

@@ -59,6 +59,12 @@ class DeletedPartition(NamedTuple):
     path: str
 
 
+class _Loaded(NamedTuple):
+    directory: LogDirectory
+    partition: TopicPartition
+    log: Log | None  # None: its directory went offline
+
+
 class Logs:
     def __init__(
         self,
@@ -97,9 +103,18 @@ class Logs:
                 raise
 
     def load(self) -> None:
-        """Open every log there is."""
+        """Open every log there is, the directories side by side."""
+        tasks: list[Callable[[], _Loaded]] = []
         for directory in self.online:
-            self._load_directory(directory)
+            tasks += self._loading_tasks(directory)
+        for number, (directory, tp, log) in enumerate(self._run_all(tasks), 1):
+            if log is not None:
+                self._keep(directory, tp, log)
+            if number % _PROGRESS_EVERY == 0:
+                _log.info("Loaded %d of %d logs", number, len(tasks))
+        self._check_open_files()
+
+    def _check_open_files(self) -> None:
         limit = self._settings.max_open_files
         needed = len(self._logs) * _FILES_PER_LOG + _FILES_FOR_OTHERS
         if limit is not None and needed > limit:
@@ -111,27 +126,20 @@ class Logs:
                 limit,
             )
 
-    def _load_directory(self, directory: LogDirectory) -> None:
+    def _loading_tasks(self, directory: LogDirectory) -> list[Callable[[], _Loaded]]:
         try:
             names = [entry.name for entry in self._files.scan(directory.path) if entry.is_dir]
             checkpoints = directory.read_checkpoints()
         except OSError as error:
             directory.fail(error)
-            return
+            return []
         partitions = list(self._partitions_in(directory, names))
         how = "after a clean stop" if directory.was_clean else "with recovery: no clean stop"
         _log.info("Loading %d logs from %s %s", len(partitions), directory.path, how)
-        tasks = [partial(self._load_log, directory, tp, checkpoints) for tp in partitions]
-        for number, (tp, log) in enumerate(self._run_all(tasks), 1):
-            if log is not None:
-                self._keep(directory, tp, log)
-            if number % _PROGRESS_EVERY == 0:
-                _log.info("Loaded %d of %d logs of %s", number, len(tasks), directory.path)
+        return [partial(self._load_log, directory, tp, checkpoints) for tp in partitions]
 
-    def _run_all(
-        self, tasks: Sequence[Callable[[], tuple[TopicPartition, Log | None]]]
-    ) -> Iterator[tuple[TopicPartition, Log | None]]:
-        threads = self._settings.recovery_threads_per_directory
+    def _run_all(self, tasks: Sequence[Callable[[], _Loaded]]) -> Iterator[_Loaded]:
+        threads = self._settings.recovery_threads_per_directory * len(self.online)
         if threads <= 1:
             yield from (task() for task in tasks)
             return
@@ -149,22 +157,26 @@ class Logs:
             elif tp is None:
                 _log.warning("Ignoring %s/%s: not a partition's name", directory.path, name)
             elif tp in self._homes:
-                raise LogDirectoryError(
-                    f"{tp} is in both {self._homes[tp].path} and {directory.path}"
-                )
+                other = self._homes[tp].path
+                raise LogDirectoryError(f"{tp} is in both {other} and {directory.path}")
             else:
+                self._homes[tp] = directory
                 yield tp
 
     def _load_log(
         self, directory: LogDirectory, tp: TopicPartition, checkpoints: Checkpoints
-    ) -> tuple[TopicPartition, Log | None]:
+    ) -> _Loaded:
         if not directory.is_online:
-            return tp, None
+            return _Loaded(directory, tp, None)
         try:
-            return tp, self._open_log(directory, tp, checkpoints, is_clean=directory.was_clean)
+            return _Loaded(
+                directory,
+                tp,
+                self._open_log(directory, tp, checkpoints, is_clean=directory.was_clean),
+            )
         except OSError as error:
             directory.fail(error)
-            return tp, None
+            return _Loaded(directory, tp, None)
 
     def _open_log(
         self,

@@ -24,11 +24,12 @@ from odradek.protocol.errors import KafkaError, ProtocolError
 from odradek.protocol.records import NO_LEADER_EPOCH, BatchHeader
 from odradek.protocol.types import TopicPartition
 from odradek.storage.batch_file import Located
-from odradek.storage.epochs import LeaderEpochs
+from odradek.storage.epochs import EpochEntry, LeaderEpochs
 from odradek.storage.files import Files
 from odradek.storage.loading import load_segments, mend_indexes
-from odradek.storage.log import Log, LogParts
+from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
+from odradek.storage.log_parts import LogParts
 from odradek.storage.log_reading import replay
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
@@ -85,6 +86,8 @@ class _Opener:
         self._log_end = self._segments.active.base_offset
         self._recovery_point = opening.recovery_point
         self._damage: list[range] = []
+        # What the epoch history said of the part that is scanned: believed where it fits.
+        self._recorded_epochs: list[EpochEntry] = []
 
     def log(self) -> Log:
         opening = self._opening
@@ -212,6 +215,7 @@ class _Opener:
         self._log_end = start
         try:
             self._find_epochs(start)
+            self._recorded_epochs = self._epochs.entries
             self._epochs.truncate_from_end(start)
             self._load_producers(start)
         except (KafkaError, ProtocolError) as error:
@@ -239,10 +243,20 @@ class _Opener:
         self._log_end = scan.expected
         return is_whole
 
+    def _recall_epochs(self, header: BatchHeader, *, at_least: int) -> None:
+        """Compaction may have taken the first records of an epoch, or all of them. Where such an
+        epoch began is known from the history alone, if that fits into the gap before a batch."""
+        for epoch, start in self._recorded_epochs:
+            is_next = self._epochs.latest_epoch < epoch <= header.leader_epoch
+            if is_next and at_least <= start <= header.base_offset:
+                self._epochs.assign(epoch, start)
+
     def _followed(self, scan: "_Scan") -> Iterator[tuple[int, BatchHeader]]:
         """The good batches, each followed by epochs and producer state on its way."""
         for position, header, data in scan.batches():
-            self._note_epoch(header)
+            if header.leader_epoch > self._epochs.latest_epoch:
+                self._recall_epochs(header, at_least=scan.expected)
+                self._note_epoch(header)
             try:
                 aborted = self._producers.apply(header, data)
             except ProtocolError as error:

@@ -15,7 +15,7 @@ Hot part: `append` adds 3 µs to the write and `locate` needs one index lookup a
 import logging
 from collections.abc import Iterable
 
-from odradek.protocol.records import LOG_OVERHEAD_BYTES, NO_TIMESTAMP, BatchHeader
+from odradek.protocol.records import NO_TIMESTAMP, BatchHeader
 from odradek.storage.aborted import TransactionIndex
 from odradek.storage.batch_file import BatchFile, Located
 from odradek.storage.files import Buffer, Files
@@ -127,14 +127,20 @@ class Segment:
         position = self.batches.size
         self.batches.append(data)
         for header in headers:
-            position = self._note(header, position)
+            position = self._note(
+                position, header.size_bytes, header.last_offset, header.max_timestamp
+            )
         assert position == self.batches.size, "the headers describe the data"
 
-    def _note(self, header: BatchHeader, position: int) -> int:
+    def append_one(self, data: Buffer, last_offset: int, timestamp: int) -> None:
+        """The same for one batch, by what matters of its header."""
+        batches = self.batches
+        position = batches.size
+        batches.append(data)
+        self._note(position, batches.size - position, last_offset, timestamp)
+
+    def _note(self, position: int, size_bytes: int, last_offset: int, timestamp: int) -> int:
         """Keep timestamps and indexes up to date with a batch at `position`; returns its end."""
-        last_offset = header.base_offset + header.last_offset_delta
-        size_bytes = LOG_OVERHEAD_BYTES + header.length
-        timestamp = header.max_timestamp
         latest = self._latest_timestamp or self.latest.timestamp
         if timestamp > latest:
             self._latest_timestamp = latest = timestamp
@@ -151,12 +157,12 @@ class Segment:
         self._bytes_since_index = unindexed + size_bytes
         return position + size_bytes
 
-    def has_room(self, size: int, header: BatchHeader) -> bool:
+    def has_room(self, size: int, last_offset: int, timestamp: int) -> bool:
         """Whether a batch fits without any doubt; False means that it takes a closer look."""
         return (
             self.batches.size + size <= self.limit_bytes
-            and 0 <= header.max_timestamp <= self.limit_timestamp
-            and header.base_offset + header.last_offset_delta <= self.limit_offset
+            and 0 <= timestamp <= self.limit_timestamp
+            and last_offset <= self.limit_offset
         )
 
     @property
@@ -272,8 +278,9 @@ class Segment:
                 self._bytes_since_index = self._index_interval_bytes + 1
             if self.is_index_full:
                 self._bytes_since_index = 0  # a longer walk is all it costs
-            self._note(header, position)
-            expected = position + header.size_bytes
+            expected = self._note(
+                position, header.size_bytes, header.last_offset, header.max_timestamp
+            )
         self.become_inactive()  # right for an active segment too: its next append maps again
 
     def truncate_to(self, offset: int) -> int:

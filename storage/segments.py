@@ -82,8 +82,6 @@ class Segments(SegmentList):
     def must_roll_for(self, size: int, headers: Sequence[BatchHeader]) -> bool:
         """Whether batches of `size` bytes have to go to a new segment."""
         segment, last = self._segments[-1], headers[-1]
-        if len(headers) == 1 and segment.has_room(size, last):
-            return False
         if last.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True
         if not segment.size:

@@ -16,8 +16,9 @@ from odradek.protocol.records import (
 )
 from odradek.protocol.types import TopicPartition
 from odradek.storage.files import Files
-from odradek.storage.log import AppendInfo, Log
+from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
+from odradek.storage.log_parts import AppendInfo
 from odradek.storage.log_reading import Isolation
 from odradek.storage.memory_files import MemoryFiles
 from odradek.storage.recovery import LogOpening, open_log

@@ -1,0 +1,84 @@
+"""The short way into a log, for the batches that nearly all producers send.
+
+An ordinary batch is one whole batch of format 2, with a good checksum, that needs no change but
+its offset and epoch: no control batch, no timestamps or codec to convert, no keys to look at.
+`read_ordinary` recognises it in one function; whatever it does not recognise takes the long way
+through `validation`, which also finds out what is wrong and says so. The two must agree on what
+is good; tests/unit/storage/test_ordinary.py sends the same batches both ways.
+
+Hot code: a batch of 16 KB costs 16 µs less on this way than on the long one, which is as much as
+writing it takes (benchmarks/storage.py, rows append).
+"""
+
+from struct import Struct
+
+from crc32c import crc32c
+from odradek.protocol.batch_header import (
+    CODEC_MASK,
+    CRC_FROM,
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    TRANSACTIONAL_BIT,
+)
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import ProtocolError
+from odradek.protocol.records import BatchHeader, WritableBuffer
+from odradek.protocol.settings import MAX_LONG
+from odradek.storage.framing import check_framing
+from odradek.storage.log_config import LogConfig
+
+_UNUSUAL_BITS = ~(CODEC_MASK | TRANSACTIONAL_BIT)
+_unpack = HEADER.unpack_from
+_make_header = BatchHeader._make
+_write_stamp = Struct(">qii").pack_into
+
+
+def takes_ordinary(config: LogConfig) -> bool:
+    """Whether a topic takes batches as they come."""
+    return (
+        config.compression_type == "producer"
+        and not config.uses_append_time
+        and not config.is_compacted
+        and config.oldest_timestamp_lag_ms == MAX_LONG
+        and config.newest_timestamp_lead_ms == MAX_LONG
+    )
+
+
+def read_ordinary(data: WritableBuffer, max_bytes: int) -> BatchHeader | None:
+    """The header of an ordinary batch, which fills `data`; None for anything else."""
+    size = len(data)
+    if not HEADER_BYTES <= size <= max_bytes:
+        return None
+    header = _make_header(_unpack(data, 0))
+    base_offset, length, _, magic, crc, attributes, delta, _, _, producer_id, epoch, sequence, n = (
+        header
+    )
+    codec_id = attributes & CODEC_MASK
+    if (
+        magic != MAGIC
+        or length != size - LOG_OVERHEAD_BYTES
+        or base_offset
+        or not 0 < n == delta + 1
+        or attributes & _UNUSUAL_BITS
+        or codec_id > Codec.ZSTD
+    ):
+        return None
+    if (epoch < 0 or sequence < 0) if producer_id >= 0 else attributes & TRANSACTIONAL_BIT:
+        return None
+    with memoryview(data) as whole:
+        if whole.readonly or crc32c(whole[CRC_FROM:]) != crc:
+            return None
+    if codec_id:
+        return header
+    try:
+        check_framing(data, HEADER_BYTES, size, n)
+    except ProtocolError:
+        return None
+    return header
+
+
+def stamp(data: WritableBuffer, header: BatchHeader, offset: int, leader_epoch: int) -> None:
+    """Write offset and epoch into the batch that `header` was read from; outside its CRC."""
+    _write_stamp(data, 0, offset, header.length, leader_epoch)

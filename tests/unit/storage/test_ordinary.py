@@ -1,0 +1,124 @@
+"""The short way into a log and the long one: the same batches, the same log."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from odradek.protocol.compression import Codec
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.records import ProducerStamp, Record, build_batch
+from odradek.storage.ordinary import read_ordinary, takes_ordinary
+
+from tests.unit.storage.log_room import DEFAULTS, START_MS, Room, batch
+
+
+def log_bytes(room: Room) -> bytes:
+    return b"".join(s.batches.read(0, s.size) for s in room.log.segments)
+
+
+def state(room: Room) -> object:
+    producers = [e.to_snapshot() for e in room.log.producers.entries()]
+    indexes = [
+        (s.offset_index.entries(), s.time_index.entries(), s.latest) for s in room.log.segments
+    ]
+    return log_bytes(room), room.log.bounds(), room.log.epochs.entries, producers, indexes
+
+
+def both_ways(overrides: dict[str, str]) -> tuple[Room, Room]:
+    """A log that may take the short way, and one that asks for timestamps and so never does."""
+    short = Room(overrides=overrides)
+    long = Room(overrides=overrides | {"message.timestamp.after.max.ms": str(10**15)})
+    assert takes_ordinary(short.config)
+    assert not takes_ordinary(long.config)
+    return short, long
+
+
+codecs = st.sampled_from([Codec.NONE, Codec.NONE, Codec.GZIP, Codec.LZ4])
+produced = st.tuples(
+    st.lists(st.binary(max_size=200), min_size=1, max_size=12),
+    codecs,
+    st.integers(-1, 2),  # producer
+    st.integers(0, 3),  # leader epoch steps
+    st.integers(-1, 20_000),  # timestamp
+    st.booleans(),  # sent twice
+)
+
+
+@given(st.lists(produced, max_size=12))
+def test_both_ways_lead_to_the_same_log(
+    batches: list[tuple[list[bytes], Codec, int, int, int, bool]],
+) -> None:
+    short, long = both_ways({"segment.bytes": "1500", "index.interval.bytes": "300"})
+    sequences = dict.fromkeys(range(3), 0)
+    epoch = 0
+    for values, codec, producer, epoch_step, moment, is_repeated in batches:
+        epoch += epoch_step // 3
+        stamp = ProducerStamp()
+        if producer >= 0:
+            stamp = ProducerStamp(producer, 0, sequences[producer])
+            sequences[producer] += len(values)
+        timestamp = START_MS + moment if moment >= 0 else -1
+        records = [Record(i, timestamp, b"k", value) for i, value in enumerate(values)]
+        data = build_batch(records, producer=stamp, codec=codec)
+        for _ in range(1 + is_repeated):
+            answers = [
+                room.log.append_as_leader(bytearray(data), leader_epoch=epoch)
+                for room in (short, long)
+            ]
+            assert answers[0] == answers[1]
+    assert state(short) == state(long)
+
+
+def broken(change: Callable[[bytearray], None]) -> bytearray:
+    data = batch(b"a", b"b", b"c")
+    change(data)
+    return data
+
+
+def set_byte(position: int, value: int) -> Callable[[bytearray], None]:
+    return lambda data: data.__setitem__(position, value)
+
+
+@pytest.mark.parametrize("position", range(61 + 8))
+def test_a_batch_that_is_not_ordinary_gets_the_long_ways_answer(position: int) -> None:
+    """Each byte of the header, and a few behind it, changed in turn."""
+    for value in (0, 1, 5, 0x20, 0xFF):
+        short, long = both_ways({})
+        answers: list[object] = []
+        for room in (short, long):
+            room.append(b"first")
+            data = broken(set_byte(position, value))
+            try:
+                answers.append(room.log.append_as_leader(data, leader_epoch=0))
+            except KafkaError as error:
+                answers.append((error.error, error.message))
+        assert answers[0] == answers[1]
+        assert state(short) == state(long)
+
+
+def test_only_buffers_that_can_be_stamped_are_ordinary() -> None:
+    data = batch(b"a")
+    assert read_ordinary(data, 1000) is not None
+    assert read_ordinary(memoryview(data), 1000) is not None
+    assert read_ordinary(memoryview(bytes(data)), 1000) is None
+    assert read_ordinary(data, len(data) - 1) is None
+    assert read_ordinary(bytearray(data[:40]), 1000) is None
+    room = Room()
+    assert room.log.append_as_leader(bytes(data), leader_epoch=0).first_offset == 0
+    assert room.log.append_as_leader(bytes(data), leader_epoch=0).first_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("compression.type", "lz4"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("cleanup.policy", "compact"),
+        ("message.timestamp.before.max.ms", "1000"),
+        ("message.timestamp.after.max.ms", "1000"),
+    ],
+)
+def test_topics_that_look_into_batches_take_none_the_short_way(name: str, value: str) -> None:
+    assert takes_ordinary(DEFAULTS)
+    assert not takes_ordinary(DEFAULTS.with_overrides({name: value}))
