@@ -1,7 +1,7 @@
 """Apache Kafka's own Java programs: as a running server or as a tool that runs to its end."""
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.parts import kafka_jars
@@ -12,13 +12,21 @@ SMALL_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare
 LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel"
 
 
-def java_command(version: str, main_class: str, *args: str, log_level: str) -> list[str]:
+def java_command(
+    version: str,
+    main_class: str,
+    *args: str,
+    log_level: str,
+    jvm: Sequence[str] = SMALL_JVM,
+) -> list[str]:
     logger = f"{LOG_LEVEL}={log_level}"
-    return ["java", *SMALL_JVM, logger, "-cp", kafka_jars(version), main_class, *args]
+    return ["java", *jvm, logger, "-cp", kafka_jars(version), main_class, *args]
 
 
-def java_server(name: str, version: str, main_class: str, *args: str) -> Process:
-    return Process(java_command(version, main_class, *args, log_level="info"), name=name)
+def java_server(
+    name: str, version: str, main_class: str, *args: str, jvm: Sequence[str] = SMALL_JVM
+) -> Process:
+    return Process(java_command(version, main_class, *args, log_level="info", jvm=jvm), name=name)
 
 
 def java_tool(

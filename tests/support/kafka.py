@@ -4,12 +4,12 @@ The oracle of the tests: what it answers, writes to disk and puts into ZooKeeper
 definition. Internal topics have one small partition layout, so that a broker alone will do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from scripts.parts import KAFKA_ON_ZOOKEEPER
-from tests.support.java import java_server, java_tool, write_properties
+from tests.support.java import SMALL_JVM, java_server, java_tool, write_properties
 from tests.support.network import HOST, answers_api_versions, free_port, wait_until
 from tests.support.processes import Process
 from tests.support.zookeeper import ZooKeeper
@@ -63,6 +63,7 @@ class KafkaBroker:
         zookeeper: ZooKeeper | str | None = None,
         broker_id: int = 1,
         overrides: Properties | None = None,
+        jvm: Sequence[str] = SMALL_JVM,
     ) -> None:
         """`zookeeper` is a server or a connect string with a path; without one it is KRaft."""
         self.version = version
@@ -70,6 +71,7 @@ class KafkaBroker:
         self.port = free_port()
         self.log_dir = data_dir / "logs"
         self.process: Process | None = None
+        self._jvm = jvm
         self._is_kraft = zookeeper is None
         if zookeeper is None:
             placement = kraft_properties(broker_id, self.port, free_port())
@@ -93,7 +95,8 @@ class KafkaBroker:
         if self._is_kraft:
             self._format_storage()
         name = f"kafka-{self.version}:{self.port}"
-        self.process = java_server(name, self.version, "kafka.Kafka", str(self._properties))
+        properties = str(self._properties)
+        self.process = java_server(name, self.version, "kafka.Kafka", properties, jvm=self._jvm)
         wait_until(
             lambda: answers_api_versions(self.port), of=self.process, what="ready", timeout=120
         )

@@ -1,0 +1,102 @@
+"""The brokers that are measured, as processes on this machine: ours, and Apache Kafka beside it.
+
+Each runs on the loopback with its stock settings and a directory of its own, and is stopped by its
+process id when the block that started it ends. What a process has cost is read from /proc.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from scripts.parts import KAFKA_ON_ZOOKEEPER, whats_missing
+from tests.support.kafka import KafkaBroker
+from tests.support.odradek import OdradekBroker
+from tests.support.processes import Process
+from tests.support.zookeeper import ZooKeeper
+
+KAFKA_NAME = f"Apache Kafka {KAFKA_ON_ZOOKEEPER}"
+# The heap and the collector that Kafka's own start script chooses.
+_KAFKA_JVM = (
+    "-Xms1g",
+    "-Xmx1g",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class Broker(Protocol):
+    """What a measurement needs of a running broker."""
+
+    port: int
+    process: Process | None
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
+@contextmanager
+def odradek(**overrides: object) -> Iterator[OdradekBroker]:
+    """A broker of ours; a setting `log.segment.bytes` is given as log_segment_bytes."""
+    settings = {name.replace("_", "."): value for name, value in overrides.items()}
+    with scratch() as directory, new_odradek(directory, settings) as broker:
+        yield broker
+
+
+def new_odradek(directory: Path, settings: Mapping[str, object] | None = None) -> OdradekBroker:
+    """A broker that is still to be started."""
+    return OdradekBroker(directory / "data", overrides=settings)
+
+
+@contextmanager
+def kafka() -> Iterator[KafkaBroker]:
+    with scratch() as directory, ZooKeeper(directory / "zookeeper") as zookeeper:
+        broker = KafkaBroker(directory / "kafka", zookeeper=zookeeper, jvm=_KAFKA_JVM)
+        with broker:
+            yield broker
+
+
+def why_no_kafka() -> str | None:
+    """What this machine lacks to run Kafka beside us."""
+    return whats_missing("java") or whats_missing(f"kafka-{KAFKA_ON_ZOOKEEPER}")
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="odradek-bench-") as directory:
+        yield Path(directory)
+
+
+def pid_of(broker: Broker) -> int:
+    assert broker.process is not None, "it was started"
+    return broker.process.pid
+
+
+def cpu_seconds(broker: Broker) -> float:
+    """What all threads of the process have used so far, in its own code and in the kernel."""
+    stat = Path(f"/proc/{pid_of(broker)}/stat").read_text()
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / _TICKS_PER_SECOND
+
+
+def rss_mb(broker: Broker) -> float:
+    return _figure(broker, "status", "VmRSS:") / 1024
+
+
+def disk_reads_mb(broker: Broker) -> float:
+    """What the process has made the disk deliver so far: what it found in memory is not in it."""
+    return _figure(broker, "io", "read_bytes:") / 1e6
+
+
+def _figure(broker: Broker, table: str, field: str) -> int:
+    for line in Path(f"/proc/{pid_of(broker)}/{table}").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1])
+    raise LookupError(field)

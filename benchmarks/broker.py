@@ -1,0 +1,139 @@
+"""What does a whole broker cost, alone and with Apache Kafka beside it?
+
+Alone: start to ready, memory, CPU of small requests, what a thousand idle connections and
+partitions cost, whether a reader of cold data disturbs others. Beside Kafka, in the same run and in
+turns: throughput, requests and latency of librdkafka clients (see `_versus`).
+
+One row for each figure: name, value, unit, target, whether it is met, the peer's value. Server CPU
+is all that the process used, kernel included; it says more than wall time on a machine that has
+other work to do. `--quick` takes about three minutes; `--only start,cpu` runs some parts.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+from benchmarks._brokers import cpu_seconds, new_odradek, odradek, rss_mb, scratch
+from benchmarks._cold_reader import cold_rows
+from benchmarks._crowd import crowd_rows
+from benchmarks._raw_load import (
+    FETCH_VERSION,
+    PRODUCE_VERSION,
+    create_topic,
+    fetch_request,
+    fetched_bytes,
+    frame_of,
+    produce,
+    produce_request,
+    repeat,
+)
+from benchmarks._rows import Row, below, reading, tell
+from benchmarks._versus import versus_rows
+from tests.support.odradek import OdradekBroker
+from tests.support.raw_client import RawClient
+
+START_LIMIT_S = 0.5
+IDLE_LIMIT_MB = 60
+REQUEST_LIMIT_US = 60
+SMALL_RECORD_BYTES = 100
+STARTS = 5
+ACKS = {1: "acks=1", -1: "acks=all"}
+DEPTHS = (1, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to do for the CPU of one kind of request."""
+
+    requests: int
+    rounds: int
+
+
+def start_rows(*, quick: bool) -> Iterator[Row]:
+    """A new process with a new directory each time; Python's compiled files are in the cache."""
+    seconds, cpu, idle = [], [], []
+    for _ in range(STARTS):
+        with scratch() as directory:
+            broker = new_odradek(directory)
+            began = time.perf_counter()
+            with broker:
+                seconds.append(time.perf_counter() - began)
+                cpu.append(cpu_seconds(broker))
+                idle.append(rss_mb(broker))
+    yield below("start to ready", seconds, "s", START_LIMIT_S, cpu_s=min(cpu))
+    yield below("memory, idle", idle, "MB", IDLE_LIMIT_MB)
+
+
+def cpu_rows(*, quick: bool) -> Iterator[Row]:
+    effort = Effort(5_000, 3) if quick else Effort(50_000, 5)
+    with odradek() as broker:
+        topic_id = create_topic(broker, "small")
+        with RawClient(broker.port) as client:
+            for (acks, name), depth in product(ACKS.items(), DEPTHS):
+                request = produce_request("small", SMALL_RECORD_BYTES, acks=acks)
+                produce(client, request)
+                load = partial(repeat, client, frame_of(request, PRODUCE_VERSION), depth=depth)
+                name = f"CPU of a produce of 100 B, {name}, depth {depth}"
+                yield _request_row(name, broker, load, effort)
+            for depth in DEPTHS:
+                frame = _fetch_of_the_last(client, topic_id)
+                name = f"CPU of a fetch of 100 B, depth {depth}"
+                yield _request_row(
+                    name, broker, partial(repeat, client, frame, depth=depth), effort
+                )
+        yield reading("memory after small requests", rss_mb(broker), "MB")
+
+
+def _fetch_of_the_last(client: RawClient, topic_id: bytes) -> bytes:
+    """A request for the last record, as a consumer at the end of the log sends it."""
+    last = produce(client, produce_request("small", SMALL_RECORD_BYTES, acks=1))
+    request = fetch_request(topic_id, last)
+    assert 0 < fetched_bytes(client, request) < 2 * SMALL_RECORD_BYTES
+    return frame_of(request, FETCH_VERSION)
+
+
+def _request_row(
+    name: str, broker: OdradekBroker, load: Callable[..., None], effort: Effort
+) -> Row:
+    load(count=effort.requests // 5)
+    readings = []
+    for _ in range(effort.rounds):
+        before = cpu_seconds(broker)
+        load(count=effort.requests)
+        readings.append((cpu_seconds(broker) - before) / effort.requests * 1e6)
+    return below(name, readings, "µs", REQUEST_LIMIT_US)
+
+
+PARTS: dict[str, Callable[..., Iterator[Row]]] = {
+    "start": start_rows,
+    "cpu": cpu_rows,
+    "crowd": crowd_rows,
+    "cold": cold_rows,
+    "versus": versus_rows,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short rounds")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
+    arguments = parser.parse_args()
+    chosen = arguments.only.split(",")
+    if unknown := set(chosen) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    began = time.perf_counter()
+    rows = [tell(row) for part in chosen for row in PARTS[part](quick=arguments.quick)]
+    seconds = time.perf_counter() - began
+    print(f"{seconds:.0f} s", file=sys.stderr)
+    result = {"python": platform.python_version(), "seconds": round(seconds), "rows": rows}
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
