@@ -89,7 +89,7 @@ def read_topic_id(files: Files, directory: str) -> bytes | None:
 
 def write_topic_id(files: Files, directory: str, topic_id: bytes) -> None:
     """Not synced: the log's first flush does that."""
-    text = f"version: 0\ntopic_id: {id_to_text(topic_id)}\n"
+    text = f"version: 0\ntopic_id: {id_to_text(topic_id)}"
     replace_file(files, f"{directory}/{PARTITION_METADATA}", text.encode(), sync=False)
 
 

@@ -16,8 +16,8 @@ from tests.support.java import java_tool
 DUMP_LOG_SEGMENTS = "kafka.tools.DumpLogSegments"
 
 _BATCH = re.compile(
-    r"baseOffset: (?P<base_offset>\d+) lastOffset: (?P<last_offset>\d+) count: (?P<record_count>\d+) "
-    r"baseSequence: (?P<base_sequence>-?\d+) lastSequence: -?\d+ "
+    r"baseOffset: (?P<base_offset>\d+) lastOffset: (?P<last_offset>\d+) "
+    r"count: (?P<record_count>\d+) baseSequence: (?P<base_sequence>-?\d+) lastSequence: -?\d+ "
     r"producerId: (?P<producer_id>-?\d+) producerEpoch: (?P<producer_epoch>-?\d+) "
     r"partitionLeaderEpoch: (?P<leader_epoch>-?\d+) "
     r"isTransactional: (?P<is_transactional>true|false) isControl: (?P<is_control>true|false) "

@@ -9,6 +9,7 @@ from odradek.storage.files import read_file, write_fully
 from odradek.storage.log_reading import Isolation
 from odradek.storage.segment import Segment
 
+from tests.unit.storage.cleaning_room import CleaningRoom
 from tests.unit.storage.log_room import START_MS, Room, batch
 
 SMALL = {"segment.bytes": "2000", "index.interval.bytes": "150"}
@@ -273,3 +274,24 @@ def test_an_index_is_mended_while_the_log_is_in_use() -> None:
     room.open(is_clean=True)
     for offset in range(10):
         assert room.read(offset, 10)[7] == offset
+
+
+def test_epochs_whose_records_were_compacted_away_keep_their_beginnings() -> None:
+    room = CleaningRoom()
+    for epoch, key in enumerate([b"a", b"a", b"b", b"a"]):
+        room.log.append_as_leader(batch(b"value", key=key), leader_epoch=epoch)
+    room.replicate()
+    room.roll_and_clean()
+    assert [offset for offset, _, _ in room.records()] == [2, 3]
+    room.kill_and_open()
+    assert room.log.epochs.entries == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert room.log.end_offset_for_epoch(0) == (0, 1)
+
+
+def test_an_epoch_history_that_contradicts_the_batches_is_not_believed() -> None:
+    room = Room()
+    for epoch in (0, 0, 2, 2):
+        room.append(b"value", epoch=epoch)
+    damage(room, "leader-epoch-checkpoint", b"0\n3\n0 0\n1 1\n2 3\n")
+    room.kill_and_open()
+    assert room.log.epochs.entries == [(0, 0), (2, 2)]
