@@ -33,16 +33,8 @@ class Committer(NamedTuple):
         return self.producer.is_transactional
 
 
-class Position(NamedTuple):
-    """An offset that is to be committed."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp_ms: int
-    expire_timestamp_ms: int = NO_EXPIRY
-
-
+# What is to be committed, as it will be written down.
+Positions = dict[TopicPartition, OffsetCommitValue]
 Outcomes = dict[TopicPartition, Errors]
 CommitReply = Callable[[Outcomes], None]
 
@@ -58,7 +50,7 @@ class Committing:
         self,
         group: Group,
         committer: Committer,
-        positions: dict[TopicPartition, Position],
+        positions: Positions,
         reply: CommitReply,
     ) -> None:
         problem = commit_problem(group, committer)
@@ -69,25 +61,21 @@ class Committing:
         if member is not None and not committer.is_transactional:
             self._rebalancing.keep_alive(member)
         limit = self._tools.config.metadata_max_chars
-        outcomes: Outcomes = {
-            where: Errors.NONE
-            if fits(position.metadata, limit)
-            else Errors.OFFSET_METADATA_TOO_LARGE
-            for where, position in positions.items()
-        }
+        too_long = {w for w, value in positions.items() if not fits(value.metadata, limit)}
         records = [
-            OffsetRecord(group.id, where, to_record(positions[where]))
-            for where, outcome in outcomes.items()
-            if outcome is Errors.NONE
+            OffsetRecord(group.id, where, value)
+            for where, value in positions.items()
+            if where not in too_long
         ]
-        if not records:
-            reply(outcomes)
-            return
 
         def written(error: Errors) -> None:
-            told = commit_error(error)
-            reply({w: told if o is Errors.NONE else o for w, o in outcomes.items()})
+            outcomes = dict.fromkeys(positions, commit_error(error))
+            outcomes.update(dict.fromkeys(too_long, Errors.OFFSET_METADATA_TOO_LARGE))
+            reply(outcomes)
 
+        if not records:
+            written(Errors.NONE)
+            return
         self._tools.writer.write(records, written, producer=committer.producer)
 
 
@@ -116,16 +104,6 @@ def fits(metadata: str, limit: int) -> bool:
     if len(metadata) * 2 <= limit or metadata.isascii():
         return len(metadata) <= limit
     return len(metadata.encode("utf-16-le", "surrogatepass")) // 2 <= limit
-
-
-def to_record(position: Position) -> OffsetCommitValue:
-    return OffsetCommitValue(
-        offset=position.offset,
-        leader_epoch=position.leader_epoch,
-        metadata=position.metadata,
-        commit_timestamp=position.commit_timestamp_ms,
-        expire_timestamp=position.expire_timestamp_ms,
-    )
 
 
 class Shown(NamedTuple):

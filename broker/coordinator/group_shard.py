@@ -13,7 +13,7 @@ from odradek.broker.coordinator.committing import (
     CommitReply,
     Committer,
     Committing,
-    Position,
+    Positions,
     Shown,
     show_offsets,
 )
@@ -179,7 +179,7 @@ class GroupShard:
         self,
         group_id: str,
         committer: Committer,
-        positions: dict[TopicPartition, Position],
+        positions: Positions,
         reply: CommitReply,
     ) -> None:
         group = self.groups.get(group_id)

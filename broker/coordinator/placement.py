@@ -4,6 +4,7 @@ Kafka's rule, to the bit: brokers of both kinds must agree on it, and so must to
 the topics.
 """
 
+from functools import lru_cache
 from typing import Final
 
 GROUP_TOPIC: Final = "__consumer_offsets"
@@ -24,6 +25,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
+@lru_cache(maxsize=100_000)
 def partition_for(key: str, partitions: int) -> int:
     """The absolute value of the hash, modulo; the one number that has none counts as 0."""
     value = java_hash(key)

@@ -117,7 +117,8 @@ class Shard(Generic[R]):
     def committed_end(self) -> int:
         """What was loaded counts as committed: some of it was, and was told to clients, before
         this broker knew the high watermark."""
-        return max(self.loaded_end, self.log.committed_end)
+        committed_end, loaded_end = self.log.committed_end, self.loaded_end
+        return committed_end if committed_end > loaded_end else loaded_end
 
     def write(
         self,
@@ -175,7 +176,8 @@ class Shard(Generic[R]):
         waiting = self._waiting
         while waiting and (outcome := self.log.outcome(waiting[0][0])) is not None:
             _tell(waiting.popleft()[2], outcome)
-        self._await_next()
+        if waiting or self._patience.is_set:
+            self._await_next()
 
     def _time_is_over(self) -> None:
         now = self._tools.clock.monotonic()
@@ -185,8 +187,7 @@ class Shard(Generic[R]):
 
     def _await_next(self) -> None:
         if not self._waiting:
-            if self._patience.is_set:
-                self._patience.clear()
+            self._patience.clear()
             return
         end, deadline, _ = self._waiting[0]
         if end != self._watched_end:

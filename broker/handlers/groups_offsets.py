@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
 from odradek.broker.context import RequestContext
-from odradek.broker.coordinator.committing import Committer, Outcomes, Position, Shown
+from odradek.broker.coordinator.committing import Committer, Outcomes, Positions, Shown
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_records import NO_EXPIRY
 from odradek.broker.handlers.groups_reply import Reply
@@ -38,6 +38,7 @@ from odradek.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from odradek.protocol.messages.group_records import OffsetCommitValue
 from odradek.protocol.schema import versions_of
 from odradek.protocol.types import TopicPartition
 
@@ -74,7 +75,7 @@ class GroupOffsetsHandler:
     ) -> OffsetCommitResponse | asyncio.Future[OffsetCommitResponse]:
         shard = self._coordinator.shard_of(request.group_id)
         view, now_ms = self._metadata.view, self._clock.now_ms()
-        positions: dict[TopicPartition, Position] = {}
+        positions: Positions = {}
         for topic in request.topics:
             for partition in topic.partitions:
                 where = TopicPartition(topic.name, partition.partition_index)
@@ -180,14 +181,16 @@ def by_topic(values: dict[TopicPartition, V]) -> Iterable[tuple[str, list[tuple[
     return topics.items()
 
 
-def _position(partition: OffsetCommitRequestPartition, retention_ms: int, now_ms: int) -> Position:
+def _position(
+    partition: OffsetCommitRequestPartition, retention_ms: int, now_ms: int
+) -> OffsetCommitValue:
     committed_ms = partition.commit_timestamp
-    return Position(
-        partition.committed_offset,
-        partition.committed_leader_epoch,
-        partition.committed_metadata or "",
-        now_ms if committed_ms == _NOT_GIVEN else committed_ms,
-        NO_EXPIRY if retention_ms == _NOT_GIVEN else now_ms + retention_ms,
+    return OffsetCommitValue(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp=now_ms if committed_ms == _NOT_GIVEN else committed_ms,
+        expire_timestamp=NO_EXPIRY if retention_ms == _NOT_GIVEN else now_ms + retention_ms,
     )
 
 

@@ -13,7 +13,7 @@ type=consumer generation=1`.
 from collections.abc import Callable
 from struct import pack
 
-from odradek.broker.coordinator.committing import Committer, Outcomes, Position
+from odradek.broker.coordinator.committing import Committer, Outcomes
 from odradek.broker.coordinator.group import Group
 from odradek.broker.coordinator.group_config import GroupConfig
 from odradek.broker.coordinator.group_records import ClassicRecord, ClassicRecords
@@ -28,6 +28,7 @@ from odradek.protocol.clock import ManualClock
 from odradek.protocol.compiler import encode
 from odradek.protocol.errors import Errors
 from odradek.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from odradek.protocol.messages.group_records import OffsetCommitValue
 from odradek.protocol.messages.groups import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -251,7 +252,12 @@ class World:
         committer = Committer(
             self._id(who, options), options.get("instance"), self._generation(options)
         )
-        position = Position(offset, -1, options.get("metadata", ""), self.clock.now_ms())
+        position = OffsetCommitValue(
+            offset=offset,
+            leader_epoch=-1,
+            metadata=options.get("metadata", ""),
+            commit_timestamp=self.clock.now_ms(),
+        )
 
         def reply(outcomes: Outcomes) -> None:
             self.heard.append(f"{who} {outcomes[where].name}")
