@@ -22,6 +22,15 @@ ODRADEK = Path(sys.executable).with_name("odradek")
 _numbers = itertools.count()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "odradek_only: real Kafka 3.9 on ZooKeeper does not do this")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("odradek_only") and item.config.getoption("--on") == "kafka":
+        pytest.skip("Apache Kafka 3.9 on ZooKeeper does not do this")
+
+
 @pytest.fixture(scope="session")
 def port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Where the broker under test listens on the loopback."""

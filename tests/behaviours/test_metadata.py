@@ -2,8 +2,12 @@
 
 import pytest
 from odradek.protocol.errors import Errors
+from odradek.protocol.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from odradek.protocol.messages.metadata import (
     DescribeClusterRequest,
+    DescribeTopicPartitionsCursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsTopicRequest,
     MetadataRequest,
     MetadataRequestTopic,
 )
@@ -103,3 +107,35 @@ def test_describe_cluster_tells_what_metadata_does(port: int, asker: Asker) -> N
         (metadata.brokers[0].node_id, "127.0.0.1", port)
     ]
     assert answer.cluster_authorized_operations == 0b1111110100000
+
+
+# Kafka serves this one only in KRaft mode, so it is held against the protocol's description.
+@pytest.mark.odradek_only
+def test_partitions_are_described_page_by_page(asker: Asker, name: str) -> None:
+    asker.create(name, partitions=5)
+    found: list[int] = []
+    cursor = DescribeTopicPartitionsCursor(topic_name=name, partition_index=0)
+    while cursor is not None:
+        request = DescribeTopicPartitionsRequest(
+            topics=[DescribeTopicPartitionsTopicRequest(name=name)],
+            response_partition_limit=2,
+            cursor=cursor,
+        )
+        answer = asker.ask(request, 0)
+        assert len(answer.topics[0].partitions) <= 2
+        found += [partition.partition_index for partition in answer.topics[0].partitions]
+        cursor = answer.next_cursor
+    assert found == [0, 1, 2, 3, 4]
+
+
+def test_log_directories_tell_the_sizes_of_logs(asker: Asker, topic: str) -> None:
+    asker.produce(topic, batch(b"x" * 1000))
+    wanted = [DescribableLogDirTopic(topic=topic, partitions=[0])]
+    (result,) = asker.ask(DescribeLogDirsRequest(topics=wanted), 4).results
+    assert result.error_code == 0
+    assert 0 < result.usable_bytes <= result.total_bytes
+    ((partition,),) = (told.partitions for told in result.topics)
+    assert (partition.partition_index, partition.offset_lag) == (0, 0)
+    assert partition.partition_size > 1000
+    everything = asker.ask(DescribeLogDirsRequest(topics=None), 4).results[0]
+    assert topic in [told.name for told in everything.topics]
