@@ -26,7 +26,7 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from odradek.protocol.records import HEADER_BYTES, TRANSACTIONAL_BIT
+from odradek.protocol.records import HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT
 from odradek.protocol.schema import versions_of
 from odradek.protocol.types import NO_ID, TopicPartition
 from odradek.replication.partition import Partition
@@ -246,13 +246,15 @@ class PendingProduce:
 
 
 def _has_transactional_records(request: ProduceRequest) -> bool:
-    """Told by the batches themselves: what the request says of itself is only a claim."""
+    """Told by the batches themselves: what the request says of itself is only a claim. Old message
+    sets have other things at that place, and know no transactions."""
     for topic in request.topic_data:
         for partition in topic.partition_data:
             records = partition.records
             if (
                 records
                 and len(records) >= HEADER_BYTES
+                and records[MAGIC_AT] == MAGIC
                 and records[ATTRIBUTES_LOW] & TRANSACTIONAL_BIT
             ):
                 return True
