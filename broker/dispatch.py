@@ -11,6 +11,11 @@ Requests of one connection begin in their order: they go directly only when the 
 Stage one of a handler runs to its end before the next request begins; what is left of a request
 after that (stage two) is an awaitable that occupies nobody.
 
+Measured by benchmarks/dispatch.py, all Python between `recv` and `send` for a small request alone /
+one of five: 8.6 / 8.7 µs in this form; 15.0 / 9.8 with a deque and call_soon for every request;
+19.4 / 13.2 with an asyncio.Queue and tasks; 8.4 / 8.4 without any queue, which would let a
+connection with a long pipeline hold up all others.
+
 Here alone exceptions become responses: KafkaError what the route's failure builder makes of it,
 ProtocolError a closed connection, everything else UNKNOWN_SERVER_ERROR and one traceback.
 """
@@ -93,6 +98,8 @@ class Dispatcher:
                     if frame is None:
                         return
                     self._begin(conversation, frame)
+                    if conversation.is_starved:
+                        return
             while len(queue) < self._max_queued:
                 frame = conversation.take()
                 if frame is None:
@@ -157,7 +164,10 @@ class Dispatcher:
         conversation.answer(parts)
         if context.ending is not None:
             conversation.hang_up(context.ending)
-        self._budget.release(len(frame))
+        budget = self._budget
+        budget.used_bytes -= len(frame)
+        if budget.waiting:
+            budget.admit()
 
     def _route(self, frame: bytearray) -> tuple[AnyRoute, RequestHeader]:
         try:

@@ -43,10 +43,8 @@ def read_request_header(frame: Buffer) -> RequestHeader:
     """The header of a request frame (without its length). Raises ProtocolError."""
     try:
         key, version, correlation_id = _HEADER.unpack_from(frame)
-        described = api(key)
-        if version not in described.versions:
-            raise UnsupportedVersion(described, version, correlation_id)
-        header_version = described.request_header_version(version)
+        known = _request_headers.get((key, version))
+        described, header_version = known or _request_header(key, version, correlation_id)
         if header_version == 0:
             return RequestHeader(described, version, correlation_id, None, _HEADER.size)
         (length,) = _CLIENT_LENGTH.unpack_from(frame, _HEADER.size)
@@ -68,6 +66,26 @@ def read_request_header(frame: Buffer) -> RequestHeader:
 
 
 _CLIENT_LENGTH: Final = Struct(">h")
+
+# (api key, version) -> what stands before such a message. Filled with what exists alone, so a peer
+# that makes up keys and versions does not fill it.
+_request_headers: Final[dict[tuple[int, int], tuple[Api, int]]] = {}
+_response_headers: Final[dict[tuple[int, int], Struct]] = {}
+
+
+def _request_header(key: int, version: int, correlation_id: int) -> tuple[Api, int]:
+    described = api(key)
+    if version not in described.versions:
+        raise UnsupportedVersion(described, version, correlation_id)
+    found = described, described.request_header_version(version)
+    _request_headers[key, version] = found
+    return found
+
+
+def _response_header(key: int, version: int) -> Struct:
+    found = _RESPONSE_HEADERS[api(key).response_header_version(version)]
+    _response_headers[key, version] = found
+    return found
 
 
 def decode_request(frame: Buffer, header: RequestHeader) -> Request:
@@ -96,7 +114,8 @@ def encode_request(
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[Part]:
     """A whole response frame as parts: neighbouring bytes joined, other parts as they are."""
-    header = _RESPONSE_HEADERS[api(response.api_key).response_header_version(version)]
+    key = response.api_key
+    header = _response_headers.get((key, version)) or _response_header(key, version)
     parts: list[Any] = []
     encode_into(response, version, parts)
     try:

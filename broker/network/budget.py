@@ -17,12 +17,12 @@ class Waiter(Protocol):
 
 
 class MemoryBudget:
-    __slots__ = ("_waiting", "limit_bytes", "used_bytes")
+    __slots__ = ("limit_bytes", "used_bytes", "waiting")
 
     def __init__(self, limit_bytes: int) -> None:
         """A limit below zero means that there is none."""
         self.limit_bytes = limit_bytes if limit_bytes >= 0 else inf
-        self._waiting: dict[Waiter, None] = {}
+        self.waiting: dict[Waiter, None] = {}
         self.used_bytes = 0
 
     @property
@@ -34,17 +34,20 @@ class MemoryBudget:
 
     def release(self, count: int) -> None:
         self.used_bytes -= count
-        if self._waiting and not self.is_exhausted:
-            self._admit()
+        if self.waiting:
+            self.admit()
 
     def wait(self, waiter: Waiter) -> None:
-        self._waiting[waiter] = None
+        self.waiting[waiter] = None
 
     def forget(self, waiter: Waiter) -> None:
-        self._waiting.pop(waiter, None)
+        self.waiting.pop(waiter, None)
 
-    def _admit(self) -> None:
+    def admit(self) -> None:
+        """Tell those who wait, if there is room."""
+        if self.is_exhausted:
+            return
         # Each one looks for itself when it next receives whether there is still room.
-        waiting, self._waiting = self._waiting, {}
+        waiting, self.waiting = self.waiting, {}
         for waiter in waiting:
             waiter.resume_receiving()

@@ -98,13 +98,14 @@ class Connection:
             if not conversation.is_starved:
                 # What was sent may have made room for requests that had to wait.
                 self._service.serve(conversation)
-        conversation.settle()
-        if not conversation.wants_input:
+        if not self._reader.is_drained:
+            conversation.settle()
+        if not conversation.is_starved or conversation.ending is not None:
             self._rest_or_close()
             return
         if not self._is_receiving:
             self.resume_receiving()
-        if self._reader.is_between_frames:
+        if self._reader.is_drained:
             self.frame_began_at = None
         elif self.frame_began_at is None:
             self.frame_began_at = self._clock()
@@ -180,7 +181,8 @@ class Connection:
         if progress is Progress.FULL:
             self._wait_to_send()
             return
-        self._stop_waiting_to_send()
+        if self._is_waiting_to_send:
+            self._stop_waiting_to_send()
         if progress is Progress.COLD:
             self._is_preparing = True
             piece = self._sender.cold_piece()

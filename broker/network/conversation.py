@@ -133,7 +133,7 @@ class Conversation:
             if self._input_ended:
                 self.ending = PEER_LEFT
             return None
-        self.is_starved = False
+        self.is_starved = self.reader.is_drained
         self.open_requests += 1
         if self._reserved:
             self._reserved = 0
@@ -177,7 +177,7 @@ class Conversation:
             self.ending = Ending(reason, is_notable)
 
     def settle(self) -> None:
-        """Called by the driver when no more requests will be taken for now."""
+        """Called when no more requests will be taken for now and the reader is not drained."""
         reader = self.reader
         reader.keep()
         if reader.begun_bytes and not self._reserved:

@@ -4,7 +4,7 @@ Slices of a few kilobytes are read and gathered with the bytes around them, whic
 call less than a sendfile between two sends. Larger ones go piece by piece, and each piece is
 looked at before it is sent: a piece that is not in the page cache must be read ahead first.
 
-Hot code, measured by benchmarks/network.py.
+Hot code, measured by benchmarks/network.py and benchmarks/dispatch.py.
 """
 
 from enum import Enum
@@ -51,7 +51,12 @@ class Sender:
             while outgoing:
                 part = outgoing[0]
                 if type(part) is bytes and len(outgoing) == 1:
-                    self._advance(self._transport.send(part))
+                    sent = self._transport.send(part)
+                    if sent == len(part):
+                        outgoing.clear()
+                        self._conversation.unsent_bytes -= sent
+                        return Progress.DONE
+                    self._advance(sent)
                 elif type(part) is FileSlice and len(part) > _SMALL_SLICE_BYTES:
                     if not self._send_slice(part):
                         return Progress.COLD

@@ -137,13 +137,15 @@ def test_settings_come_from_a_file_and_options_stand_before_it(tmp_path: Path) -
 
 def test_wanted_topics_are_there_when_it_says_that_it_is_ready() -> None:
     wanted = ("--topic", "orders:3", "--topic", "events:1")
-    with start("--port", "0", "--ephemeral", *wanted) as broker:
-        with RawClient(ready_port(broker)) as client:
-            request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-            response = client.ask(request, 9)
-            assert isinstance(response, MetadataResponse)
-            counts = {topic.name: len(topic.partitions) for topic in response.topics}
-            assert counts == {"orders": 3, "events": 1}
+    with (
+        start("--port", "0", "--ephemeral", *wanted) as broker,
+        RawClient(ready_port(broker)) as client,
+    ):
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        response = client.ask(request, 9)
+        assert isinstance(response, MetadataResponse)
+        counts = {topic.name: len(topic.partitions) for topic in response.topics}
+        assert counts == {"orders": 3, "events": 1}
 
 
 def test_the_log_can_be_json(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def feed(reader: FrameReader, data: bytes, *, take: int = 1_000_000) -> list[byt
 def test_one_piece_may_hold_many_frames() -> None:
     reader = a_reader()
     assert feed(reader, framed(b"one", b"two", b"three")) == [b"one", b"two", b"three"]
-    assert reader.is_between_frames
+    assert reader.is_drained
     assert reader.held_bytes == 0
 
 
@@ -72,7 +72,7 @@ def test_frames_that_are_not_taken_stay_for_later() -> None:
     assert reader.next_frame() == b"c"
     assert reader.next_frame() is None
     reader.keep()
-    assert not reader.is_between_frames
+    assert not reader.is_drained
     assert feed(reader, b"\0\1d") == [b"d"]
 
 
@@ -140,5 +140,5 @@ def test_any_cutting_of_the_bytes_gives_the_same_frames(
         reader.received(len(piece))
         data = data[len(piece) :]
     assert taken == bodies
-    assert reader.is_between_frames
+    assert reader.is_drained
     assert reader.held_bytes == 0
