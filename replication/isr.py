@@ -4,14 +4,18 @@ The rules are those that keep acknowledged records safe through any change of le
 
 - the high watermark is the least log end among the leader and every *maximal* ISR member: those
   stored, and those proposed and not yet known to be refused;
+- it waits, too, for a follower that is caught up and only has yet to be let in: were it left
+  behind in between, it could not join;
 - it stands still while fewer than min.insync.replicas are in sync;
 - a follower joins only when it has all below the high watermark and has reached the start of the
   leader's own epoch;
 - a follower that is level with the leader is in sync however long nothing was written.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
+
+NEVER = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,17 @@ class Isr:
         return self.committed if self.proposed is None else self.committed | self.proposed
 
 
+@dataclass(frozen=True, slots=True)
+class IsrRules:
+    """What the rules need to know of this broker and of the cluster."""
+
+    max_lag_seconds: Callable[[], float] = lambda: 30.0
+    is_live: Callable[[int], bool] = lambda _: True
+
+
+DEFAULT_RULES = IsrRules()
+
+
 @dataclass(slots=True)
 class FollowerProgress:
     """What a leader knows of a follower from its fetches."""
@@ -34,8 +49,29 @@ class FollowerProgress:
     log_end_offset: int = -1
     log_start_offset: int = -1
     # Monotonic seconds at which it last had all that the leader had.
-    caught_up_at: float = 0.0
+    caught_up_at: float = NEVER
     broker_epoch: int = -1
+    # The leader's log end when the follower last fetched, and when that was: who has reached it by
+    # the next fetch was caught up then, though the leader has moved on since.
+    last_fetch_end: int = -1
+    last_fetch_at: float = NEVER
+
+    def note(self, *, fetch_offset: int, log_start_offset: int, leader_end: int, at: float) -> None:
+        """It fetched from `fetch_offset`: it has all before that."""
+        if fetch_offset >= leader_end:
+            self.caught_up_at = max(self.caught_up_at, at)
+        elif fetch_offset >= self.last_fetch_end:
+            self.caught_up_at = max(self.caught_up_at, self.last_fetch_at)
+        self.log_end_offset = fetch_offset
+        self.log_start_offset = log_start_offset
+        self.last_fetch_end = leader_end
+        self.last_fetch_at = at
+
+    def begin_life(self, broker_epoch: int) -> None:
+        """It restarted, maybe with an empty disk: what was known of it is no longer true."""
+        self.broker_epoch = broker_epoch
+        self.log_end_offset = self.log_start_offset = self.last_fetch_end = -1
+        self.caught_up_at = self.last_fetch_at = NEVER
 
 
 def effective_min_isr(configured: int, replication_factor: int) -> int:
@@ -43,10 +79,10 @@ def effective_min_isr(configured: int, replication_factor: int) -> int:
 
 
 def high_watermark(
-    log_end_offset: int, followers: Iterable[FollowerProgress], maximal_isr: Set[int]
+    log_end_offset: int, followers: Iterable[FollowerProgress], counting: Set[int]
 ) -> int:
-    """The offset below which every member of the maximal ISR has everything."""
-    return min([log_end_offset, *(f.log_end_offset for f in followers if f.id in maximal_isr)])
+    """The offset below which every replica that counts has everything."""
+    return min([log_end_offset, *(f.log_end_offset for f in followers if f.id in counting)])
 
 
 def lagging(

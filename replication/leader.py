@@ -6,9 +6,12 @@ Owned by its Partition; every call comes from the event loop. The rules are in `
 from collections.abc import Iterable, Sequence
 
 from odradek.protocol.clock import Clock
+from odradek.protocol.errors import Errors, KafkaError
 from odradek.replication.isr import (
+    NEVER,
     FollowerProgress,
     Isr,
+    IsrRules,
     effective_min_isr,
     high_watermark,
     lagging,
@@ -29,6 +32,7 @@ class Leader:
         isr: Iterable[int],
         epoch_start_offset: int,
         clock: Clock,
+        rules: IsrRules,
     ) -> None:
         self.local_id = local_id
         self.epoch = epoch
@@ -37,23 +41,31 @@ class Leader:
         self.isr = Isr(frozenset(isr))
         self.epoch_start_offset = epoch_start_offset
         self._clock = clock
+        self._rules = rules
         self.followers: dict[int, FollowerProgress] = {}
         self._follow_replicas()
 
     def update(self, *, partition_epoch: int, replicas: Sequence[int], isr: Iterable[int]) -> None:
-        """The controller changed replicas or ISR without a new leader epoch."""
+        """The controller changed replicas or ISR without a new leader epoch.
+
+        A change of ours that is on its way is settled by a newer state alone. One that merely
+        repeats what we know may have been sent before the controller took that change: to forget
+        the change then would leave out a member that counts.
+        """
         if partition_epoch < self.partition_epoch:
             return
-        self.partition_epoch = partition_epoch
         self.replicas = tuple(replicas)
-        self.isr = Isr(frozenset(isr))
+        if partition_epoch > self.partition_epoch:
+            self.partition_epoch = partition_epoch
+            self.isr = Isr(frozenset(isr))
         self._follow_replicas()
 
     def _follow_replicas(self) -> None:
-        # A follower not heard of yet has the time of one lag to show up.
+        # A member not heard of yet has the time of one lag to show up.
         now = self._clock.monotonic()
         self.followers = {
-            id_: self.followers.get(id_) or FollowerProgress(id_, caught_up_at=now)
+            id_: self.followers.get(id_)
+            or FollowerProgress(id_, caught_up_at=now if id_ in self.isr.committed else NEVER)
             for id_ in self.replicas
             if id_ != self.local_id
         }
@@ -67,7 +79,13 @@ class Leader:
 
     def committed_end(self, log_end_offset: int) -> int:
         """How far every replica that counts has come."""
-        return high_watermark(log_end_offset, self.followers.values(), self.isr.maximal)
+        since = self._clock.monotonic() - self._rules.max_lag_seconds()
+        joining = {
+            f.id
+            for f in self.followers.values()
+            if f.log_end_offset >= 0 and f.caught_up_at >= since and self._rules.is_live(f.id)
+        }
+        return high_watermark(log_end_offset, self.followers.values(), self.isr.maximal | joining)
 
     def note_fetch(
         self,
@@ -77,31 +95,68 @@ class Leader:
         log_start_offset: int,
         leader_end_offset: int,
         broker_epoch: int,
-    ) -> FollowerProgress | None:
-        """A follower fetched from `fetch_offset`: it has all before that. None: not a replica."""
+    ) -> FollowerProgress:
+        """A follower fetched from `fetch_offset`: it has all before that.
+
+        Raises KafkaError when it is no replica, or when an earlier life of it speaks.
+        """
         follower = self.followers.get(follower_id)
         if follower is None:
-            return None
-        if fetch_offset >= leader_end_offset:
-            follower.caught_up_at = self._clock.monotonic()
-        follower.log_end_offset = fetch_offset
-        follower.log_start_offset = log_start_offset
-        follower.broker_epoch = broker_epoch
+            raise KafkaError(
+                Errors.NOT_LEADER_OR_FOLLOWER, f"broker {follower_id} is no replica of this"
+            )
+        if broker_epoch != follower.broker_epoch and broker_epoch >= 0:
+            if broker_epoch < follower.broker_epoch:
+                raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER, "an earlier life of the broker")
+            if follower.broker_epoch >= 0:
+                follower.begin_life(broker_epoch)
+            follower.broker_epoch = broker_epoch
+        follower.note(
+            fetch_offset=fetch_offset,
+            log_start_offset=log_start_offset,
+            leader_end=leader_end_offset,
+            at=self._clock.monotonic(),
+        )
         return follower
 
+    # Changes of the in-sync set -------------------------------------------------------------
+
     def wants_to_join(self, follower: FollowerProgress, hw: int) -> bool:
-        if follower.id in self.isr.maximal:
+        if follower.id in self.isr.maximal or not self._rules.is_live(follower.id):
             return False
         return may_join(follower, high_watermark=hw, epoch_start_offset=self.epoch_start_offset)
 
-    def out_of_sync(self, leader_end_offset: int, max_lag_seconds: float) -> frozenset[int]:
+    def out_of_sync(self, leader_end_offset: int) -> frozenset[int]:
         return lagging(
             self.followers.values(),
             self.isr.committed,
             leader_end_offset=leader_end_offset,
             now=self._clock.monotonic(),
-            max_lag_seconds=max_lag_seconds,
+            max_lag_seconds=self._rules.max_lag_seconds(),
         )
+
+    def propose(self, hw: int, leader_end_offset: int, *, may_shrink: bool) -> bool:
+        """Plan the next change of the in-sync set, if one is due and none is on its way."""
+        if self.isr.proposed is not None:
+            return False
+        committed = self.isr.committed
+        joining = {f.id for f in self.followers.values() if self.wants_to_join(f, hw)}
+        leaving = self.out_of_sync(leader_end_offset) if may_shrink else frozenset()
+        proposed = (committed | joining) - leaving
+        if proposed == committed:
+            return False
+        self.isr = Isr(committed, proposed)
+        return True
+
+    def granted(self, *, partition_epoch: int, isr: Iterable[int]) -> None:
+        """The controller took the change, or knew of it already."""
+        if partition_epoch >= self.partition_epoch:
+            self.partition_epoch = partition_epoch
+            self.isr = Isr(frozenset(isr))
+
+    def refused(self) -> None:
+        """The controller certainly did not take the change."""
+        self.isr = Isr(self.isr.committed)
 
     def low_watermark(self, local_log_start: int, alive: Iterable[int]) -> int:
         """The least log start among the replicas on live brokers."""

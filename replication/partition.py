@@ -8,12 +8,13 @@ a deposed leader nor a client with old metadata is ever believed.
 One owner: the event loop.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from odradek.protocol.clock import Clock
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.types import TopicPartition
 from odradek.replication.follower import Follower
+from odradek.replication.isr import DEFAULT_RULES, IsrRules
 from odradek.replication.leader import Leader
 from odradek.replication.waiters import Waiters
 from odradek.storage.epochs import EpochEnd
@@ -28,6 +29,8 @@ class Partition:
     __slots__ = (
         "_clock",
         "_local_id",
+        "_rules",
+        "_wants_isr_change",
         "data_waiters",
         "hw_waiters",
         "log",
@@ -37,14 +40,25 @@ class Partition:
     )
 
     def __init__(
-        self, where: TopicPartition, topic_id: bytes, *, log: Log, local_id: int, clock: Clock
+        self,
+        where: TopicPartition,
+        topic_id: bytes,
+        *,
+        log: Log,
+        local_id: int,
+        clock: Clock,
+        rules: IsrRules = DEFAULT_RULES,
+        wants_isr_change: "Callable[[Partition], None] | None" = None,
     ) -> None:
+        """`wants_isr_change` is called when a change of the in-sync set waits to be sent."""
         self.where = where
         self.topic_id = topic_id
         self.log = log
         self.role: Leader | Follower | None = None
         self._local_id = local_id
         self._clock = clock
+        self._rules = rules
+        self._wants_isr_change = wants_isr_change
         # Producers that wait for the high watermark; fetchers that wait for the log end.
         self.hw_waiters = Waiters()
         self.data_waiters = Waiters()
@@ -73,6 +87,7 @@ class Partition:
                 isr=isr,
                 epoch_start_offset=self.log.log_end_offset,
                 clock=self._clock,
+                rules=self._rules,
             )
             self._wake_all()
         self.advance_high_watermark()
@@ -176,18 +191,63 @@ class Partition:
         self, follower_id: int, *, fetch_offset: int, log_start_offset: int, broker_epoch: int
     ) -> None:
         """A follower asks for what comes after all that it has."""
-        progress = self.leading().note_fetch(
+        leader = self.leading()
+        progress = leader.note_fetch(
             follower_id,
             fetch_offset=fetch_offset,
             log_start_offset=log_start_offset,
             leader_end_offset=self.log.log_end_offset,
             broker_epoch=broker_epoch,
         )
-        if progress is None:
-            raise KafkaError(
-                Errors.NOT_LEADER_OR_FOLLOWER, f"broker {follower_id} is no replica of this"
-            )
         self.advance_high_watermark()
+        if progress.id not in leader.isr.committed:
+            self.review_isr(may_shrink=False)
+
+    # The in-sync set ------------------------------------------------------------------------
+
+    def review_isr(self, *, may_shrink: bool = True) -> None:
+        """See who should join or leave the in-sync set, and have that sent."""
+        role = self.role
+        if (
+            isinstance(role, Leader)
+            and self._wants_isr_change is not None
+            and role.propose(
+                self.log.high_watermark, self.log.log_end_offset, may_shrink=may_shrink
+            )
+        ):
+            self._wants_isr_change(self)
+
+    def isr_granted(self, *, epoch: int, partition_epoch: int, isr: Iterable[int]) -> None:
+        """The controller's word on what this leader of that epoch proposed."""
+        role = self.role
+        if not isinstance(role, Leader) or role.epoch != epoch:
+            return
+        role.granted(partition_epoch=partition_epoch, isr=isr)
+        # Fewer members may be further along than more were.
+        self.advance_high_watermark()
+        # What joined or fell behind meanwhile had to wait for this answer.
+        self.review_isr(may_shrink=False)
+
+    # Following ------------------------------------------------------------------------------
+
+    def is_followed_in(self, leader_id: int, epoch: int) -> bool:
+        """Whether a fetcher that was told to follow this leader in this epoch still may."""
+        role = self.role
+        return isinstance(role, Follower) and (role.leader_id, role.epoch) == (leader_id, epoch)
+
+    def append_fetched(
+        self, records: bytes | memoryview, *, leader_hw: int, leader_log_start: int
+    ) -> None:
+        """What the leader sent from our log end on, and how far it says that all of it is safe."""
+        log = self.log
+        if records:
+            log.append_as_follower(records)
+            if self.data_waiters:
+                self.data_waiters.reach(log.log_end_offset)
+        if leader_hw > log.high_watermark and log.log_end_offset > log.high_watermark:
+            self.hw_waiters.reach(log.update_high_watermark(leader_hw))
+        if leader_log_start > log.log_start_offset:
+            log.advance_log_start(min(leader_log_start, log.high_watermark))
 
     # Reading --------------------------------------------------------------------------------
 
@@ -208,6 +268,9 @@ class Partition:
         if last_fetched_epoch == NO_EPOCH:
             return None
         end = self.log.end_offset_for_epoch(last_fetched_epoch)
+        # An offset that is no more is told before a divergence: the fetcher starts anew.
+        if fetch_offset < self.log.log_start_offset:
+            raise KafkaError(Errors.OFFSET_OUT_OF_RANGE)
         if end.epoch == NO_EPOCH:
             raise KafkaError(Errors.OFFSET_OUT_OF_RANGE, "the fetcher's epoch is not known here")
         if end.epoch < last_fetched_epoch or end.end_offset < fetch_offset:

@@ -25,6 +25,7 @@ from odradek.protocol.messages.replicas import (
     StopReplicaTopicState,
 )
 from odradek.protocol.types import NO_ID, TopicPartition
+from odradek.replication.isr import DEFAULT_RULES, IsrRules
 from odradek.replication.partition import Partition
 from odradek.storage.log import Log
 
@@ -61,11 +62,15 @@ class Replicas:
         local_id: int,
         clock: Clock,
         is_known: Callable[[TopicPartition], bool],
+        rules: IsrRules = DEFAULT_RULES,
+        wants_isr_change: Callable[[Partition], None] | None = None,
     ) -> None:
         self._logs = logs
         self._local_id = local_id
         self._clock = clock
         self._is_known = is_known
+        self._rules = rules
+        self._wants_isr_change = wants_isr_change
         self._partitions: dict[TopicPartition, Partition] = {}
         self._role_listeners: list[Callable[[Partition], None]] = []
         self.controller_epoch = 0
@@ -150,7 +155,15 @@ class Replicas:
             )
         known_id = None if topic_id == NO_ID else topic_id
         log = self._logs.create(where, topic_id=known_id, is_new=is_new)
-        partition = Partition(where, topic_id, log=log, local_id=self._local_id, clock=self._clock)
+        partition = Partition(
+            where,
+            topic_id,
+            log=log,
+            local_id=self._local_id,
+            clock=self._clock,
+            rules=self._rules,
+            wants_isr_change=self._wants_isr_change,
+        )
         self._partitions[where] = partition
         return partition
 

@@ -1,11 +1,13 @@
 """A partition on an in-memory log."""
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
 from odradek.protocol.clock import ManualClock
 from odradek.protocol.records import BatchBuilder
 from odradek.protocol.types import TopicPartition, random_id
+from odradek.replication.isr import DEFAULT_RULES, IsrRules
 from odradek.replication.partition import Partition
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_files import MemoryFiles
@@ -24,7 +26,15 @@ def partition(clock: ManualClock) -> Partition:
     return new_partition(clock)
 
 
-def new_partition(clock: ManualClock, **overrides: str) -> Partition:
+def new_partition(
+    clock: ManualClock,
+    *,
+    local_id: int = LOCAL,
+    topic_id: bytes | None = None,
+    wants_isr_change: Callable[[Partition], None] | None = None,
+    rules: IsrRules = DEFAULT_RULES,
+    **overrides: str,
+) -> Partition:
     files = MemoryFiles()
     files.make_dir("/data/t-0")
     where = TopicPartition("t", 0)
@@ -40,7 +50,15 @@ def new_partition(clock: ManualClock, **overrides: str) -> Partition:
             on_failure=lambda error: None,
         )
     )
-    return Partition(where, random_id(), log=log, local_id=LOCAL, clock=clock)
+    return Partition(
+        where,
+        topic_id or random_id(),
+        log=log,
+        local_id=local_id,
+        clock=clock,
+        rules=rules,
+        wants_isr_change=wants_isr_change,
+    )
 
 
 def batch(count: int = 1) -> bytearray:
