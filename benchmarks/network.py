@@ -29,7 +29,7 @@ API_VERSIONS = encode_request(
     ApiVersionsRequest(client_software_name="bench", client_software_version="1"), 3, 1, "bench"
 )
 ECHO = encode_request(SaslAuthenticateRequest(auth_bytes=bytes(100)), 2, 1, "bench")
-ROUNDS = 5
+ROUNDS = 10
 
 
 @dataclass
@@ -102,9 +102,9 @@ def compare(request: str, frame: bytes, depth: int, loop: str, trips: int) -> li
         running("bare", loop, frame, depth) as bare,
     ):
         named = {"odradek": ours, "bare": bare}
-        rounds = {
-            name: [run.round(trips // ROUNDS) for _ in range(ROUNDS)] for name, run in named.items()
-        }
+        rounds: dict[str, list[tuple[float, float, list[float]]]] = {name: [] for name in named}
+        for run in named.values():
+            run.round(trips // ROUNDS)  # warms up and does not count
         for _ in range(ROUNDS):
             for name, run in named.items():
                 rounds[name].append(run.round(trips // ROUNDS))

@@ -12,8 +12,8 @@ Stage one of a handler runs to its end before the next request begins; what is l
 after that (stage two) is an awaitable that occupies nobody.
 
 Measured by benchmarks/dispatch.py, all Python between `recv` and `send` for a small request alone /
-one of five: 8.6 / 8.7 µs in this form; 15.0 / 9.8 with a deque and call_soon for every request;
-19.4 / 13.2 with an asyncio.Queue and tasks; 8.4 / 8.4 without any queue, which would let a
+one of five: 8.4 / 8.4 µs in this form; 15.4 / 9.7 with a deque and call_soon for every request;
+18.5 / 13.4 with an asyncio.Queue and tasks; 8.7 / 8.2 without any queue, which would let a
 connection with a long pipeline hold up all others.
 
 Here alone exceptions become responses: KafkaError what the route's failure builder makes of it,
