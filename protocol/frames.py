@@ -13,7 +13,7 @@ from odradek.protocol.compiler import Part, decode_from, encode_into
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.primitives import Buffer, read_uvarint, skip_tagged_fields
 from odradek.protocol.registry import Api, api
-from odradek.protocol.schema import Request, Response
+from odradek.protocol.schema import Array, Message, Nested, Records, Request, Response
 
 LENGTH: Final = Struct(">i")
 _HEADER: Final = Struct(">hhi")
@@ -70,7 +70,8 @@ _CLIENT_LENGTH: Final = Struct(">h")
 # (api key, version) -> what stands before such a message. Filled with what exists alone, so a peer
 # that makes up keys and versions does not fill it.
 _request_headers: Final[dict[tuple[int, int], tuple[Api, int]]] = {}
-_response_headers: Final[dict[tuple[int, int], Struct]] = {}
+# For a response also whether it has records, which may be slices of files.
+_response_headers: Final[dict[tuple[int, int], tuple[Struct, bool]]] = {}
 
 
 def _request_header(key: int, version: int, correlation_id: int) -> tuple[Api, int]:
@@ -82,10 +83,20 @@ def _request_header(key: int, version: int, correlation_id: int) -> tuple[Api, i
     return found
 
 
-def _response_header(key: int, version: int) -> Struct:
-    found = _RESPONSE_HEADERS[api(key).response_header_version(version)]
+def _response_header(key: int, version: int) -> tuple[Struct, bool]:
+    described = api(key)
+    header = _RESPONSE_HEADERS[described.response_header_version(version)]
+    found = header, _has_records(described.response)
     _response_headers[key, version] = found
     return found
+
+
+def _has_records(message: type[Message]) -> bool:
+    for field in message.fields:
+        kind = field.kind.of if isinstance(field.kind, Array) else field.kind
+        if isinstance(kind, Records) or (isinstance(kind, Nested) and _has_records(kind.struct)):
+            return True
+    return False
 
 
 def decode_request(frame: Buffer, header: RequestHeader) -> Request:
@@ -115,33 +126,37 @@ def encode_request(
 def encode_response(response: Response, version: int, correlation_id: int) -> list[Part]:
     """A whole response frame as parts: neighbouring bytes joined, other parts as they are."""
     key = response.api_key
-    header = _response_headers.get((key, version)) or _response_header(key, version)
+    known = _response_headers.get((key, version))
+    header, has_records = known or _response_header(key, version)
     parts: list[Any] = []
     encode_into(response, version, parts)
-    try:
-        body = b"".join(parts)
-    except TypeError:  # a slice of a file is among them
-        length = header.size - LENGTH.size + sum(map(len, parts))
-        return join_bytes([header.pack(length, correlation_id), *parts])
-    return [header.pack(header.size - LENGTH.size + len(body), correlation_id) + body]
+    joined = join_bytes(parts) if has_records else [b"".join(parts)]
+    length = header.size - LENGTH.size + sum(map(len, joined))
+    joined[0] = header.pack(length, correlation_id) + joined[0]
+    return joined
 
 
 # The length, the correlation id and, from v1 on, an empty section of tagged fields.
 _RESPONSE_HEADERS: Final = (Struct(">ii"), Struct(">iix"))
 
 
-def join_bytes(parts: list[Part]) -> list[Part]:
-    """Join each run of bytes into one, so that it takes one system call to send."""
-    joined: list[Part] = []
-    run: list[bytes] = []
-    for part in parts:
+def join_bytes(parts: list[Any]) -> list[Any]:
+    """Join each run of bytes into one, so that it takes one system call to send.
+
+    Bytes come first and last, though they may be empty, and between any two other parts.
+    """
+    joined: list[Any] = []
+    start = 0
+    for index, part in enumerate(parts):
         if type(part) is bytes:
-            run.append(part)
-        elif len(part):
-            joined += (b"".join(run), part)
-            run = []
-    joined.append(b"".join(run))
-    return [part for part in joined if len(part)]
+            continue
+        if len(part):
+            joined += (b"".join(parts[start:index]), part)
+            start = index + 1
+        else:
+            parts[index] = b""
+    joined.append(b"".join(parts[start:]))
+    return joined
 
 
 def decode_response(frame: Buffer, request: type[Request], version: int) -> tuple[int, Response]:

@@ -191,7 +191,8 @@ def test_records_are_sent_as_they_are_between_joined_bytes() -> None:
     assert int.from_bytes(first[:LENGTH], "big") == sum(map(len, parts)) - LENGTH
 
 
-def test_joining_keeps_order_and_drops_what_is_empty() -> None:
+def test_joining_keeps_order_and_puts_bytes_around_every_slice() -> None:
     view, empty = memoryview(b"view"), FileSlice(0)
     assert join_bytes([b"a", b"b", view, b"", empty, b"c"]) == [b"ab", view, b"c"]
-    assert join_bytes([]) == []
+    assert join_bytes([view, b"a"]) == [b"", view, b"a"]
+    assert join_bytes([]) == [b""]
