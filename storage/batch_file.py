@@ -121,7 +121,7 @@ class BatchFile:
             at, last = 0, min(len(chunk), end - position) - _BOUNDS.size
             while at <= last and not (holes and position + at in holes):
                 base_offset, length, delta = _BOUNDS.unpack_from(chunk, at)
-                if length < _LEAST_LENGTH:
+                if length < _LEAST_LENGTH or chunk[at + _MAGIC_AT] != MAGIC:
                     raise self._corrupt(position + at)
                 if base_offset + delta >= offset:
                     size_bytes = LOG_OVERHEAD_BYTES + length

@@ -13,8 +13,8 @@ thousands of inactive segments cost nothing.
 
 Search (the fenced hot part): the interpreter cannot bisect big-endian entries in place, so every
 16th key is kept as a plain array of numbers. A C bisect over that array and another over the 16
-entries it points at take 1.0 / 2.0 / 2.1 µs for 1 / 1,000 / 100,000 entries, where a bisect over
-the mapping alone takes 0.5 / 2.6 / 4.1 µs (benchmarks/storage.py, row index_lookup).
+entries it points at take 1.4 / 2.6 / 2.9 µs for 1 / 1,000 / 100,000 entries (benchmarks/storage.py,
+row index_lookup); a bisect over the mapping alone goes from 0.5 to 4.1 µs.
 
 Only the owner of the segment calls this, from one thread.
 """

@@ -138,7 +138,7 @@ class Log(Fenced):
         if is_tracked and (repeated := producers.check(header)) is not None:
             return self._repeated(repeated)
         stamp(records, header, first_offset, leader_epoch)
-        segment.append_one(records, last_offset, timestamp)
+        segment.append_one(records, first_offset, last_offset, timestamp)
         if is_tracked:
             producers.update(header._replace(base_offset=first_offset))
         else:
