@@ -88,13 +88,17 @@ class Accumulator:
             self._on_ready(queue)
         return batch
 
-    def close_batch(self, queue: PartitionQueue) -> None:
-        """Take no more records into the open batch; it is ready to go."""
+    def close_batch(self, queue: PartitionQueue) -> bool:
+        """Take no more records into the open batch; it is ready to go.
+
+        Whether the partitioner would now choose another partition.
+        """
         if queue.open is None:
-            return
+            return False
         queue.open = None
-        self.lanes[queue.partition.topic].partitioner.batch_is_full(queue.partition.partition)
         self._on_ready(queue)
+        topic, index = queue.partition
+        return self.lanes[topic].partitioner.batch_is_full(index)
 
     def settle(self, batch: Batch, outcome: Outcome) -> None:
         """Make the outcome known and give the memory back."""

@@ -44,8 +44,9 @@ class Partitioner(Protocol):
 
     def choose(self, key: bytes | None, count: int, available: Sequence[int]) -> int: ...
 
-    def batch_is_full(self, partition: int) -> None:
-        """Told when a batch of this partition was closed because it was full."""
+    def batch_is_full(self, partition: int) -> bool:
+        """Told when a batch of this partition was closed; whether to choose again for the record
+        that did not fit."""
         ...
 
 
@@ -64,9 +65,11 @@ class StickyPartitioner:
             current = self._current = self._another(count, available)
         return current
 
-    def batch_is_full(self, partition: int) -> None:
-        if partition == self._current:
-            self._current = -1
+    def batch_is_full(self, partition: int) -> bool:
+        if partition != self._current:
+            return False
+        self._current = -1
+        return True
 
     def _another(self, count: int, available: Sequence[int]) -> int:
         return self._random.choice(available) if available else self._random.randrange(count)
@@ -83,5 +86,5 @@ class RoundRobinPartitioner:
         self._next = turn + 1
         return available[turn % len(available)] if available else turn % count
 
-    def batch_is_full(self, partition: int) -> None:
-        """Nothing to do: turns do not depend on batches."""
+    def batch_is_full(self, partition: int) -> bool:
+        return False

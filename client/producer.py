@@ -179,7 +179,8 @@ class Producer:
             await self._wait_for_partition(lane, index)
         batch = lane.queues[index].open
         if batch is None or batch.size_bytes + size_bytes > batch.limit_bytes:
-            batch = await self._batch_with_room(lane, key, partition, size_bytes)
+            may_move = partition is None and key is None
+            batch = await self._batch_with_room(lane, index, size_bytes, may_move)
         place = len(batch.records)
         batch.records.append((timestamp_ms, key, value, headers))
         batch.size_bytes += size_bytes
@@ -219,24 +220,25 @@ class Producer:
         return list(view.partitions)
 
     async def _batch_with_room(
-        self, lane: Lane, key: bytes | None, partition: int | None, size_bytes: int
+        self, lane: Lane, index: int, size_bytes: int, may_move: bool
     ) -> Batch:
-        """An open batch that takes this record, and never an await between it and its record."""
+        """An open batch that takes this record, and never an await between it and its record.
+
+        `may_move`: the partitioner chose the partition, and may choose another now.
+        """
         if size_bytes + HEADER_BYTES > self.settings.max_request_size:
             raise KafkaError(
                 Errors.MESSAGE_TOO_LARGE, f"a record of {size_bytes} bytes exceeds max.request.size"
             )
         while True:
-            index = partition
-            if index is None:
-                index = lane.partitioner.choose(key, len(lane.queues), lane.available)
             queue = lane.queues[index]
             batch = queue.open
             if batch is None:
                 batch = await self._accumulator.begin_batch(queue, size_bytes, self._block_s)
             if not batch.records or batch.size_bytes + size_bytes <= batch.limit_bytes:
                 return batch
-            self._accumulator.close_batch(queue)
+            if self._accumulator.close_batch(queue) and may_move:
+                index = lane.partitioner.choose(None, len(lane.queues), lane.available)
             # Full batches are when to let the loop write and read: senders may never pause.
             await asyncio.sleep(0)
 

@@ -131,6 +131,9 @@ class PartitionQueue:
     def put_back(self, batch: Batch) -> None:
         """Have the batch sent again, at its old place among the others."""
         del self.unanswered[batch.order]
+        self._insert(batch)
+
+    def _insert(self, batch: Batch) -> None:
         place = 0
         for other in self.waiting:
             if other.order > batch.order:
@@ -146,4 +149,5 @@ class PartitionQueue:
     def replace_with(self, batch: Batch, parts: tuple[Batch, ...]) -> None:
         """Put the halves of a batch that was under way into its place."""
         del self.unanswered[batch.order]
-        self.waiting.extendleft(reversed(parts))
+        for part in parts:
+            self._insert(part)

@@ -90,8 +90,7 @@ def test_the_cluster_is_found_through_any_bootstrap_server(bootstrap: str, fresh
         settings = configured(ClientSettings, bootstrap_servers=servers)
         cluster = Cluster(settings, creates_topics=True)
         await cluster.start(30)
-        assert list(cluster.view.nodes) == [1]
-        assert str(cluster.view.nodes[1]) == bootstrap
+        assert [str(node) for node in cluster.view.nodes.values()] == [bootstrap]
         topic = await cluster.topic(fresh("made"), 30)
         assert topic.partition_count == 1
         await cluster.close()
@@ -114,18 +113,16 @@ def test_a_topic_that_does_not_exist_is_an_error_after_a_while(
         asyncio.run(run())
 
 
-def test_coordinators_are_found(bootstrap: str, fresh: Fresh) -> None:
+def test_the_coordinator_of_a_group_is_found(bootstrap: str, fresh: Fresh) -> None:
     async def run() -> None:
         cluster = Cluster(configured(ClientSettings, bootstrap_servers=bootstrap))
         await cluster.start(30)
-        for kind in CoordinatorKind:
-            key = fresh("key")
-            connection = await until_done(
-                lambda kind=kind, key=key: cluster.coordinator(kind, key),
-                backoff=cluster.backoff,
-                timeout_s=30,
-            )
-            assert str(connection) == bootstrap
+        connection = await until_done(
+            lambda: cluster.coordinator(CoordinatorKind.GROUP, fresh("group")),
+            backoff=cluster.backoff,
+            timeout_s=30,
+        )
+        assert str(connection) == bootstrap
         await cluster.close()
 
     asyncio.run(run())

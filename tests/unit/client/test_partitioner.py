@@ -25,7 +25,8 @@ def test_without_a_key_one_partition_is_kept_until_a_batch_is_full() -> None:
         first = partitioner.choose(None, 4, [0, 1, 2, 3])
         assert {partitioner.choose(None, 4, [0, 1, 2, 3]) for _ in range(5)} == {first}
         seen.add(first)
-        partitioner.batch_is_full(first)
+        assert not partitioner.batch_is_full(first + 1)
+        assert partitioner.batch_is_full(first)
     assert seen == {0, 1, 2, 3}
 
 
