@@ -10,6 +10,7 @@ from struct import Struct
 from typing import NamedTuple, cast
 
 from odradek.protocol.frames import encode_request
+from odradek.protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 from odradek.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -30,7 +31,7 @@ SUBSCRIPTION = bytes.fromhex("000000000001000562656e6368ffffffff")
 ASSIGNMENT = bytes(64)
 TOPIC = "bench"
 # Before version 4 a member joins without being told its id first.
-JOIN, SYNC, HEARTBEAT, COMMIT = 3, 2, 2, 7
+JOIN, SYNC, HEARTBEAT, COMMIT, DESCRIBE = 3, 2, 2, 7, 0
 SESSION_MS = 60_000
 _LENGTH = Struct(">i")
 _TICK_SECONDS = 0.005
@@ -91,6 +92,11 @@ class Member:
         _, response = self.client.read_response(HeartbeatRequest, HEARTBEAT)
         return response.error_code == 0  # type: ignore[attr-defined, no-any-return]
 
+    def count_members(self) -> int:
+        request = DescribeGroupsRequest(groups=[self.group])
+        answer = cast(DescribeGroupsResponse, self.client.ask(request, DESCRIBE))
+        return len(answer.groups[0].members)
+
     def commit(self, partition: int) -> bytes:
         committed = OffsetCommitRequestPartition(
             partition_index=partition, committed_offset=12345, committed_metadata=""
@@ -116,28 +122,42 @@ class Member:
         return count
 
 
-def rebalance_again(members: Sequence[Member]) -> float:
-    """The leader begins, the others hear of it and follow; seconds until all have synced."""
+def gather(members: Sequence[Member]) -> float:
+    """The first member joins alone, then all others come; seconds from then until all have
+    synced."""
+    leader, *others = members
+    leader.ask_to_join()
+    _finish([leader])
     began = time.monotonic()
-    members[0].ask_to_join()
-    while members[1].is_at_peace():
+    for member in others:
+        member.ask_to_join()
+    while leader.count_members() < len(members):
         pass
-    rebalance(members, asking=members[1:])
+    leader.ask_to_join()
+    _finish(members)
     return time.monotonic() - began
 
 
-def rebalance(members: Sequence[Member], asking: Sequence[Member] | None = None) -> float:
-    """Let all join and sync; seconds from the first answered join to the last answered sync."""
-    for member in members if asking is None else asking:
-        member.ask_to_join()
-    lists = [members[0].joined()]
+def rebalance(members: Sequence[Member]) -> float:
+    """The leader joins again, the others hear of it and follow; seconds until all have synced."""
+    leader, *others = members
     began = time.monotonic()
-    lists += [member.joined() for member in members[1:]]
+    leader.ask_to_join()
+    while others[0].is_at_peace():
+        pass
+    for member in others:
+        member.ask_to_join()
+    _finish(members)
+    return time.monotonic() - began
+
+
+def _finish(members: Sequence[Member]) -> None:
+    """Read the answers to joins, sync, and read the answers to that."""
+    lists = [member.joined() for member in members]
     for member, ids in zip(members, lists, strict=True):
         member.ask_to_sync(ids)
     for member in members:
         member.synced()
-    return time.monotonic() - began
 
 
 class Rates(NamedTuple):

@@ -2,8 +2,8 @@
 
 - steady: the share of one core that the broker uses for 1,000 members in 100 groups, each member
   on a connection of its own, with a heartbeat a second each and 2,000 commits a second together;
-- rebalance: seconds for a group of 100 members from the end of the initial delay until everybody
-  has an assignment, and from the moment that all join again until they have the next one.
+- rebalance: seconds for a group of 100 members from the moment that 99 join the first until
+  everybody has an assignment, and from the leader's next join until all have another one.
 
 `--kafka` measures Apache Kafka 3.9 beside it, after a warm-up of the same load.
 """
@@ -19,7 +19,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks._brokers import KAFKA_NAME, Broker, cpu_seconds, kafka, odradek, rss_mb
-from benchmarks._group_load import TOPIC, Load, Member, Rates, rebalance, rebalance_again
+from benchmarks._group_load import TOPIC, Load, Member, Rates, gather, rebalance
 
 GROUPS, MEMBERS_PER_GROUP = 100, 10
 RATES = Rates(heartbeats_per_second=1000, commits_per_second=2000)
@@ -39,7 +39,7 @@ def steady(broker: Broker, groups: int, seconds: float, warm_up: float) -> dict[
     members: list[Member] = []
     for number in range(groups):
         group = [Member(broker.port, f"group-{number}") for _ in range(MEMBERS_PER_GROUP)]
-        rebalance(group)
+        gather(group)
         members += group
     load = Load(members, RATES)
     load.run(warm_up)
@@ -60,8 +60,8 @@ def steady(broker: Broker, groups: int, seconds: float, warm_up: float) -> dict[
 
 def big_group(broker: Broker) -> dict[str, Any]:
     members = [Member(broker.port, "big") for _ in range(BIG_GROUP)]
-    first = rebalance(members)
-    again = [rebalance_again(members) for _ in range(3)]
+    first = gather(members)
+    again = [rebalance(members) for _ in range(3)]
     return {
         "members": BIG_GROUP,
         "first_seconds": round(first, 3),
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--kafka", action="store_true", help="measure Apache Kafka too")
     arguments = parser.parse_args()
     results: dict[str, Any] = {}
-    with odradek(group_initial_rebalance_delay_ms=200) as ours:
+    with odradek() as ours:
         results["odradek"] = measure(ours, quick=arguments.quick, warm_up=1)
     if arguments.kafka:
         with kafka() as theirs:

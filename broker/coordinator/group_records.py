@@ -8,6 +8,7 @@ A key begins with its type, a value with its version, both i16. Written as Kafka
 Every version that Kafka ever wrote is read. Keys of other types belong to other coordinators.
 """
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -82,11 +83,15 @@ class ClassicRecords:
         return None
 
 
+@lru_cache(maxsize=20_000)
+def _offset_key(group_id: str, where: TopicPartition) -> bytes:
+    """Kept, because a group commits the same partitions again and again."""
+    named = OffsetCommitKey(group=group_id, topic=where.topic, partition=where.partition)
+    return _VERSION.pack(_OFFSET_KEY) + encode(named, _OFFSET_KEY)
+
+
 def _encode_offset(record: OffsetRecord) -> tuple[bytes, bytes | None]:
-    named = OffsetCommitKey(
-        group=record.group_id, topic=record.where.topic, partition=record.where.partition
-    )
-    key = _VERSION.pack(_OFFSET_KEY) + encode(named, _OFFSET_KEY)
+    key = _offset_key(record.group_id, record.where)
     value = record.value
     if value is None:
         return key, None
