@@ -55,15 +55,18 @@ class Maintenance:
         self._clock = clock
         self._threads = threads
         self._tasks: list[asyncio.Task[None]] = []
+        self._at_work: set[asyncio.Future[None]] = set()
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._repeat(chore)) for chore in self._chores()]
 
     async def stop(self) -> None:
+        """Returns when no thread is left at work: what it wrote late would be out of date."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._at_work, return_exceptions=True)
 
     def _chores(self) -> Iterator[Chore]:
         def every(setting: str) -> Callable[[], float]:
@@ -150,8 +153,11 @@ class Maintenance:
 
     async def _in_thread(self, directory: LogDirectory | None, work: Callable[[], None]) -> None:
         """Do disk work; an error takes its directory offline."""
+        done = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        self._at_work.add(done)
+        done.add_done_callback(self._at_work.discard)
         try:
-            await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            await asyncio.shield(done)
         except OSError as error:
             if directory is not None:
                 directory.fail(error)

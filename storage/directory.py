@@ -15,6 +15,7 @@ directories go on.
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -66,6 +67,8 @@ class LogDirectory(Fenced):
         self._files = files
         self._on_offline = on_offline
         self._lock: Lock | None = None
+        # Checkpoints are written by several threads; two must not share one temporary file.
+        self._checkpointing = threading.Lock()
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -158,7 +161,8 @@ class LogDirectory(Fenced):
         self._write(HIGH_WATERMARKS, checkpoints.high_watermarks)
 
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        write_offsets(self._files, f"{self.path}/{name}", offsets)
+        with self._checkpointing:
+            write_offsets(self._files, f"{self.path}/{name}", offsets)
 
     def read_checkpoints(self) -> Checkpoints:
         return Checkpoints(

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -10,7 +11,7 @@ import pytest
 from odradek.protocol.clock import ManualClock
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.types import TopicPartition, id_from_text
-from odradek.storage.directory import CLEAN_MARKER, LogDirectory
+from odradek.storage.directory import CLEAN_MARKER, Checkpoints, LogDirectory
 from odradek.storage.files import Files, OsFiles, read_file, write_fully
 from odradek.storage.logs import Logs, LogsSettings
 from odradek.storage.memory_files import MemoryFiles
@@ -327,6 +328,16 @@ def test_checkpoints_hold_recovery_points_log_starts_and_high_watermarks() -> No
     log = broker.logs.get(ORDERS)
     assert log is not None
     assert (log.log_start_offset, log.high_watermark, log.recovery_point) == (11, 33, 30)
+
+
+def test_checkpoints_may_be_written_by_several_threads_at_once(tmp_path: Path) -> None:
+    directory = LogDirectory(str(tmp_path), files=OsFiles(), on_offline=lambda _: None)
+    state = Checkpoints({ORDERS: 7}, {ORDERS: 3}, {ORDERS: 6})
+    with ThreadPoolExecutor(4) as pool:
+        written = [pool.submit(directory.write_checkpoints, state) for _ in range(40)]
+        written += [pool.submit(directory.write_high_watermarks, state) for _ in range(40)]
+    assert [future.exception() for future in written] == [None] * 80
+    assert directory.read_checkpoints() == state
 
 
 def test_damaged_checkpoints_do_not_stop_a_start() -> None:
