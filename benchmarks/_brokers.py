@@ -29,6 +29,11 @@ _KAFKA_JVM = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
+# Compiled files lie ready where a package is installed, so they may be kept here too.
+_COMPILED_ONCE = {
+    "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONPYCACHEPREFIX": str(Path(__file__).parent.parent / "build" / "compiled"),
+}
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -52,7 +57,7 @@ def odradek(**overrides: object) -> Iterator[OdradekBroker]:
 
 def new_odradek(directory: Path, settings: Mapping[str, object] | None = None) -> OdradekBroker:
     """A broker that is still to be started."""
-    return OdradekBroker(directory / "data", overrides=settings)
+    return OdradekBroker(directory / "data", overrides=settings, environment=_COMPILED_ONCE)
 
 
 @contextmanager

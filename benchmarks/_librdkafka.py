@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 from benchmarks._rows import percentile
 
 VALUE = b"x" * 1000
-_BATCHED = {"batch.size": 16_384, "linger.ms": 5, "queue.buffering.max.messages": 100_000}
+_BATCHED = {"batch.size": 16_384, "linger.ms": 5, "queue.buffering.max.messages": 20_000}
 _UNBATCHED = {"batch.num.messages": 1, "linger.ms": 0, "queue.buffering.max.messages": 1_000}
 _WAIT_SECONDS = 30.0
 

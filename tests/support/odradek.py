@@ -13,10 +13,17 @@ PROGRAM = Path(sys.executable).with_name("odradek")
 
 
 class OdradekBroker:
-    def __init__(self, data_dir: Path, *, overrides: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        overrides: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.port = free_port()
         self.data_dir = data_dir
         self.process: Process | None = None
+        self._environment = environment
         self._options = [f"-o{name}={value}" for name, value in (overrides or {}).items()]
 
     @property
@@ -24,13 +31,14 @@ class OdradekBroker:
         return f"{HOST}:{self.port}"
 
     def start(self) -> Self:
-        command = [
+        command: list[str | Path] = [
             PROGRAM,
             "serve",
             *("--host", HOST, "--port", str(self.port), "--data-dir", str(self.data_dir)),
             *self._options,
         ]
-        self.process = Process(command, name=f"odradek:{self.port}")
+        name = f"odradek:{self.port}"
+        self.process = Process(command, name=name, environment=self._environment)
         self.process.wait_for_line("^Odradek ready on ")
         return self
 
