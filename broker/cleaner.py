@@ -7,8 +7,11 @@ is clean is kept in `cleaner-offset-checkpoint`.
 
 import asyncio
 import logging
+import os
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
 
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.protocol.clock import Clock
@@ -124,10 +127,25 @@ class Cleaner:
     def _pool(self) -> ProcessPoolExecutor:
         if self._worker is None:
             # Forking a process with threads and an event loop is asking for trouble.
-            self._worker = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            self._worker = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=_end_with_the_broker
+            )
         return self._worker
 
     def _end_worker(self) -> None:
         if self._worker is not None:
             self._worker.shutdown(wait=False, cancel_futures=True)
             self._worker = None
+
+
+def _end_with_the_broker() -> None:
+    """For the worker: when its broker is killed, nobody may go on writing to the broker's logs,
+    which the next broker has for itself."""
+    broker = parent_process()
+    assert broker is not None, "this is a worker"
+    Thread(target=_exit_after, args=(broker,), daemon=True).start()
+
+
+def _exit_after(broker: BaseProcess) -> None:
+    broker.join()
+    os._exit(1)
