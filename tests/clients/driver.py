@@ -7,6 +7,7 @@ no state between jobs and no connection outlives the test that made it.
 
     produce           topic partition records acks codec idempotent  -> offsets
     consume           topic partition offset count                   -> records
+    consume_in_group  topic group count (commits what it read)       -> records
     offset_at         topic partition at                             -> offset [timestamp]
     create_topic      topic partitions configs validate_only
     list_topics                                                      -> topics
@@ -189,6 +190,10 @@ class Client:
         self, topic: str, count: int, *, offset: int = EARLIEST, partition: int = 0
     ) -> list[Record]:
         found = self._run("consume", topic=topic, partition=partition, offset=offset, count=count)
+        return [Record.from_json(fields) for fields in found["records"] or ()]
+
+    def consume_in_group(self, topic: str, group: str, count: int) -> list[Record]:
+        found = self._run("consume_in_group", topic=topic, group=group, count=count)
         return [Record.from_json(fields) for fields in found["records"] or ()]
 
     def offset_at(self, topic: str, at: int, *, partition: int = 0) -> int:

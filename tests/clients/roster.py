@@ -24,6 +24,7 @@ CODECS = ("gzip", "snappy", "lz4", "zstd")
 
 # What a client does with records …
 BASIC = {"produce", "consume", "acks", "offset_at", "null_values", "too_large", "auto_create"}
+BASIC |= {"groups"}
 SENDS = {*BASIC, "headers", "timestamps", "append_time", "binary", "reports_offsets"}
 SENDS |= {"empty_values"}
 TIMES = {"time_lookup", "no_such_time"}
@@ -178,7 +179,8 @@ ROSTER = (
         "sarama-0.9",
         ("go-clients",),
         go("sarama"),
-        BASIC | {"gzip", "snappy", "out_of_range", "below_start", "binary", "reports_offsets"},
+        BASIC - {"groups"}
+        | {"gzip", "snappy", "out_of_range", "below_start", "binary", "reports_offsets"},
         settings={"version": "0.9.0.1"},
     ),
     Entry(

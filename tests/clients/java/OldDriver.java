@@ -28,6 +28,7 @@ final class OldDriver {
         Map<String, Jobs.Verb> verbs = new HashMap<>();
         verbs.put("produce", OldDriver::produce);
         verbs.put("consume", OldDriver::consume);
+        verbs.put("consume_in_group", OldDriver::consumeInGroup);
         verbs.put("offset_at", OldDriver::offsetAt);
         verbs.put("list_topics", OldDriver::listTopics);
         Jobs.serve(verbs);
@@ -72,9 +73,15 @@ final class OldDriver {
     }
 
     private static KafkaConsumer<byte[], byte[]> consumer(JsonNode job) {
+        return consumer(job, Map.of("auto.offset.reset", "none"));
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(
+            JsonNode job, Map<String, String> settings) {
         Properties properties = Jobs.common(job);
-        properties.put("auto.offset.reset", "none");
+        properties.putAll(settings);
         properties.put("enable.auto.commit", "false");
+        properties.put("fetch.max.wait.ms", "100");
         properties.put("session.timeout.ms", "10000");
         // Old fetches give no batch that is larger than what was asked for.
         properties.put("max.partition.fetch.bytes", "8000000");
@@ -125,6 +132,24 @@ final class OldDriver {
             }
         }
         return Map.of("records", records.subList(0, Math.min(count, records.size())));
+    }
+
+    private static Object consumeInGroup(JsonNode job) throws Exception {
+        Map<String, String> settings =
+                Map.of("group.id", job.get("group").asText(), "auto.offset.reset", "earliest");
+        List<Map<String, Object>> records = new ArrayList<>();
+        int count = job.get("count").asInt();
+        long deadline = System.nanoTime() + Jobs.SECONDS * 1_000_000_000L;
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(job, settings)) {
+            consumer.subscribe(List.of(job.get("topic").asText()));
+            while (records.size() < count && System.nanoTime() < deadline) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(200)) {
+                    records.add(describe(record));
+                }
+            }
+            consumer.commitSync();
+        }
+        return Map.of("records", records);
     }
 
     private static Map<String, Object> describe(ConsumerRecord<byte[], byte[]> record)

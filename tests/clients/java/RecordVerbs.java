@@ -29,6 +29,7 @@ final class RecordVerbs {
     static void addTo(Map<String, Jobs.Verb> verbs) {
         verbs.put("produce", RecordVerbs::produce);
         verbs.put("consume", RecordVerbs::consume);
+        verbs.put("consume_in_group", RecordVerbs::consumeInGroup);
         verbs.put("offset_at", RecordVerbs::offsetAt);
     }
 
@@ -77,6 +78,7 @@ final class RecordVerbs {
         Properties properties = Jobs.common(job);
         properties.put("auto.offset.reset", "none");
         properties.put("enable.auto.commit", "false");
+        properties.put("fetch.max.wait.ms", "100");
         properties.put("default.api.timeout.ms", String.valueOf(Jobs.SECONDS * 1000));
         properties.put("allow.auto.create.topics", "false");
         return new KafkaConsumer<>(
@@ -110,6 +112,30 @@ final class RecordVerbs {
             }
         }
         return Map.of("records", records.subList(0, Math.min(count, records.size())));
+    }
+
+    private static Object consumeInGroup(JsonNode job) {
+        Properties properties = Jobs.common(job);
+        properties.put("group.id", job.get("group").asText());
+        properties.put("auto.offset.reset", "earliest");
+        properties.put("enable.auto.commit", "false");
+        properties.put("fetch.max.wait.ms", "100");
+        List<Map<String, Object>> records = new ArrayList<>();
+        int count = job.get("count").asInt();
+        long deadline = System.nanoTime() + Jobs.SECONDS * 1_000_000_000L;
+        try (KafkaConsumer<byte[], byte[]> consumer =
+                new KafkaConsumer<>(
+                        properties, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.subscribe(List.of(job.get("topic").asText()));
+            while (records.size() < count && System.nanoTime() < deadline) {
+                for (ConsumerRecord<byte[], byte[]> record :
+                        consumer.poll(Duration.ofMillis(200))) {
+                    records.add(describe(record));
+                }
+            }
+            consumer.commitSync();
+        }
+        return Map.of("records", records);
     }
 
     private static Map<String, Object> describe(ConsumerRecord<byte[], byte[]> record) {

@@ -99,7 +99,7 @@ const consume = job =>
       const partition = { partition: job.partition, fetchOffset: String(offset), maxBytes: 1048576 }
       const { responses } = await broker.fetch({
         isolationLevel: 1,
-        maxWaitTime: 500,
+        maxWaitTime: 100,
         topics: [{ topic: job.topic, partitions: [partition] }],
       })
       const { messages } = responses[0].partitions[0]
@@ -108,6 +108,29 @@ const consume = job =>
       if (news.length) offset = Number(news[news.length - 1].offset) + 1
     }
     return { records: records.slice(0, job.count) }
+  })
+
+const consumeInGroup = job =>
+  withConnected(kafkaOf(job).consumer({ groupId: job.group, maxWaitTimeInMs: 100 }), async consumer => {
+    const records = []
+    const last = new Map()
+    await consumer.subscribe({ topic: job.topic, fromBeginning: true })
+    await new Promise((resolve, reject) => {
+      setTimeout(() => reject(new Error('not enough records came')), TIMEOUT).unref()
+      const eachMessage = async ({ partition, message }) => {
+        records.push(received(message))
+        last.set(partition, Number(message.offset))
+        if (records.length >= job.count) resolve()
+      }
+      consumer.run({ autoCommit: false, eachMessage }).catch(reject)
+    })
+    const offsets = [...last].map(([partition, offset]) => ({
+      topic: job.topic,
+      partition,
+      offset: String(offset + 1),
+    }))
+    await consumer.commitOffsets(offsets)
+    return { records }
   })
 
 const ofPartition = (rows, job) => rows.find(row => row.partition === job.partition)
@@ -189,6 +212,7 @@ const describeCluster = asking(async admin => {
 const VERBS = {
   produce,
   consume,
+  consume_in_group: consumeInGroup,
   offset_at: offsetAt,
   create_topic: createTopic,
   list_topics: listTopics,

@@ -35,7 +35,8 @@ def admin_of(job: Job) -> Any:
 
 
 def consumer_of(job: Job) -> Any:
-    consumer = AIOKafkaConsumer(**common(job), group_id=None, auto_offset_reset="none")
+    wait = {"fetch_max_wait_ms": 100}
+    consumer = AIOKafkaConsumer(**common(job), **wait, group_id=None, auto_offset_reset="none")
     return started(consumer, "stop")
 
 
@@ -92,6 +93,21 @@ async def consume(job: Job) -> Job:
             consumer.seek(partition, job["offset"])
         async with asyncio.timeout(SECONDS):
             return {"records": [as_json(await consumer.getone()) for _ in range(job["count"])]}
+
+
+async def consume_in_group(job: Job) -> Job:
+    consumer = AIOKafkaConsumer(
+        job["topic"],
+        **common(job),
+        group_id=job["group"],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=100,
+    )
+    async with started(consumer, "stop"), asyncio.timeout(SECONDS):
+        records = [as_json(await consumer.getone()) for _ in range(job["count"])]
+        await consumer.commit()
+    return {"records": records}
 
 
 async def offset_at(job: Job) -> Job:
@@ -202,7 +218,7 @@ def run(verb: Callable[[Job], Awaitable[Any]]) -> Callable[[Job], Any]:
 
 
 VERBS = [
-    *(produce, consume, offset_at),
+    *(produce, consume, consume_in_group, offset_at),
     *(create_topic, list_topics, describe_topic, create_partitions, delete_topic),
     *(describe_configs, replace_configs, delete_records, describe_cluster),
 ]

@@ -112,20 +112,43 @@ def consume(job: Job) -> Job:
             enable_auto_commit=False,
             auto_offset_reset="error",
             allow_auto_create_topics=False,
-            topic_metadata_propagation_max_ms=1000,
+            fetch_wait_max_ms=100,
         )
     )
     consumer.assign([TopicPartition(job["topic"], job["partition"], job["offset"])])
+    try:
+        return {"records": read(consumer, job["count"])}
+    finally:
+        consumer.close()
+
+
+def read(consumer: Consumer, count: int) -> list[Job]:
     records: list[Job] = []
     deadline = time.monotonic() + SECONDS
+    while len(records) < count and time.monotonic() < deadline:
+        message = consumer.poll(0.2)
+        if message is None:
+            continue
+        if message.error():
+            raise KafkaException(message.error())
+        records.append(as_json(message))
+    return records
+
+
+def consume_in_group(job: Job) -> Job:
+    consumer = Consumer(
+        settings(
+            job,
+            group_id=job["group"],
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_wait_max_ms=100,
+        )
+    )
+    consumer.subscribe([job["topic"]])
     try:
-        while len(records) < job["count"] and time.monotonic() < deadline:
-            message = consumer.poll(0.2)
-            if message is None:
-                continue
-            if message.error():
-                raise KafkaException(message.error())
-            records.append(as_json(message))
+        records = read(consumer, job["count"])
+        consumer.commit(asynchronous=False)
     finally:
         consumer.close()
     return {"records": records}
@@ -227,7 +250,7 @@ def code_of(failure: Exception) -> int | None:
 
 
 VERBS = [
-    *(produce, consume, offset_at),
+    *(produce, consume, consume_in_group, offset_at),
     *(create_topic, list_topics, describe_topic, create_partitions, delete_topic),
     *(describe_configs, set_configs, replace_configs, delete_records, describe_cluster),
 ]

@@ -108,7 +108,8 @@ def as_json(record: Any) -> Job:
 
 
 def consumer_of(job: Job) -> tuple[KafkaConsumer, TopicPartition]:
-    consumer = KafkaConsumer(**common(job), group_id=None, auto_offset_reset="none")
+    wait = {"fetch_max_wait_ms": 100}
+    consumer = KafkaConsumer(**common(job), **wait, group_id=None, auto_offset_reset="none")
     partition = TopicPartition(job["topic"], job["partition"])
     consumer.assign([partition])
     return consumer, partition
@@ -132,6 +133,27 @@ def consume(job: Job) -> Job:
     finally:
         consumer.close()
     return {"records": records[: job["count"]]}
+
+
+def consume_in_group(job: Job) -> Job:
+    consumer = KafkaConsumer(
+        **common(job),
+        group_id=job["group"],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=100,
+    )
+    consumer.subscribe([job["topic"]])
+    records: list[Job] = []
+    deadline = time.monotonic() + SECONDS
+    try:
+        while len(records) < job["count"] and time.monotonic() < deadline:
+            for batch in consumer.poll(timeout_ms=200).values():
+                records += [as_json(record) for record in batch]
+        consumer.commit()
+    finally:
+        consumer.close()
+    return {"records": records}
 
 
 def offset_at(job: Job) -> Job:
@@ -300,7 +322,7 @@ def code_of(failure: Exception) -> int | None:
 
 
 VERBS = [
-    *(produce, consume, offset_at),
+    *(produce, consume, consume_in_group, offset_at),
     *(create_topic, list_topics, describe_topic, create_partitions, delete_topic),
     *(describe_configs, set_configs, replace_configs, delete_records),
     *(describe_cluster, describe_log_dirs),

@@ -57,7 +57,16 @@ def consume(job: Job) -> Job:
     offset = OFFSETS.get(job["offset"], str(job["offset"]))
     where = ["-C", "-q", "-t", job["topic"], "-p", str(job["partition"]), "-o", offset]
     reset = ["-X", "topic.auto.offset.reset=error", "-X", "allow.auto.create.topics=false"]
+    reset += ["-X", "fetch.wait.max.ms=100"]
     lines = kcat(job, *where, *reset, "-J", "-c", str(job["count"])).splitlines()
+    return {"records": [as_json(json.loads(line)) for line in lines]}
+
+
+def consume_in_group(job: Job) -> Job:
+    """What was read is committed when kcat ends."""
+    reset = ["-X", "auto.offset.reset=earliest", "-X", "fetch.wait.max.ms=100"]
+    count = ["-J", "-q", "-c", str(job["count"])]
+    lines = kcat(job, *reset, *count, "-G", job["group"], job["topic"]).splitlines()
     return {"records": [as_json(json.loads(line)) for line in lines]}
 
 
@@ -119,7 +128,15 @@ def describe_cluster(job: Job) -> Job:
     return {"cluster_id": None, "controller": cluster["controllerid"], "brokers": brokers}
 
 
-VERBS = [produce, consume, offset_at, list_topics, describe_topic, describe_cluster]
+VERBS = [
+    produce,
+    consume,
+    consume_in_group,
+    offset_at,
+    list_topics,
+    describe_topic,
+    describe_cluster,
+]
 
 if __name__ == "__main__":
     serve({verb.__name__: verb for verb in VERBS}, lambda failure: None)

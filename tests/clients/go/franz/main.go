@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -88,7 +89,8 @@ func startingAt(offset int64) kgo.Offset {
 func consume(job jobs.Job) (jobs.Answer, error) {
 	where := map[string]map[int32]kgo.Offset{job.Topic: {job.Partition: startingAt(job.Offset)}}
 	client, err := connect(job,
-		kgo.ConsumePartitions(where), kgo.ConsumeResetOffset(kgo.NoResetOffset()))
+		kgo.ConsumePartitions(where), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchMaxWait(100*time.Millisecond))
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +106,27 @@ func consume(job jobs.Job) (jobs.Answer, error) {
 		fetches.EachRecord(func(record *kgo.Record) { records = append(records, received(record)) })
 	}
 	return jobs.Answer{"records": records}, nil
+}
+
+func consumeInGroup(job jobs.Job) (jobs.Answer, error) {
+	client, err := connect(job,
+		kgo.ConsumerGroup(job.Group), kgo.ConsumeTopics(job.Topic), kgo.DisableAutoCommit(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100*time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ctx, cancel := within()
+	defer cancel()
+	records := []jobs.Record{}
+	for len(records) < job.Count {
+		fetches := client.PollRecords(ctx, job.Count-len(records))
+		if err := fetches.Err(); err != nil {
+			return nil, err
+		}
+		fetches.EachRecord(func(record *kgo.Record) { records = append(records, received(record)) })
+	}
+	return jobs.Answer{"records": records}, client.CommitUncommittedOffsets(ctx)
 }
 
 func received(record *kgo.Record) jobs.Record {
@@ -322,6 +345,7 @@ func main() {
 	jobs.Serve(map[string]jobs.Verb{
 		"produce":           produce,
 		"consume":           consume,
+		"consume_in_group":  consumeInGroup,
 		"offset_at":         asking(offsetAt),
 		"create_topic":      asking(createTopic),
 		"list_topics":       asking(listTopics),

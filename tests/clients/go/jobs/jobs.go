@@ -43,6 +43,7 @@ type Job struct {
 	ClientID     string             `json:"client_id"`
 	Settings     map[string]string  `json:"settings"`
 	Topic        string             `json:"topic"`
+	Group        string             `json:"group"`
 	Partition    int32              `json:"partition"`
 	Records      []Record           `json:"records"`
 	Acks         string             `json:"acks"`

@@ -115,6 +115,33 @@ func consume(job jobs.Job) (jobs.Answer, error) {
 	return jobs.Answer{"records": records}, nil
 }
 
+func consumeInGroup(job jobs.Job) (jobs.Answer, error) {
+	reader := kafka.NewReader(kafka.ReaderConfig{
+		Brokers:     []string{job.Bootstrap},
+		GroupID:     job.Group,
+		Topic:       job.Topic,
+		StartOffset: kafka.FirstOffset,
+		MaxBytes:    16_000_000,
+		MaxWait:     200 * time.Millisecond,
+		Dialer:      &kafka.Dialer{ClientID: job.ClientID},
+	})
+	defer reader.Close()
+	ctx, cancel := within()
+	defer cancel()
+	records := []jobs.Record{}
+	for len(records) < job.Count {
+		message, err := reader.FetchMessage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, received(message))
+		if err := reader.CommitMessages(ctx, message); err != nil {
+			return nil, err
+		}
+	}
+	return jobs.Answer{"records": records}, nil
+}
+
 func readerOffset(offset int64) int64 {
 	switch offset {
 	case jobs.Earliest:
@@ -376,6 +403,7 @@ func main() {
 	jobs.Serve(map[string]jobs.Verb{
 		"produce":           produce,
 		"consume":           consume,
+		"consume_in_group":  consumeInGroup,
 		"offset_at":         asking(offsetAt),
 		"create_topic":      asking(createTopic),
 		"list_topics":       asking(listTopics),

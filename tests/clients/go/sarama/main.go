@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -127,6 +128,61 @@ func consume(job jobs.Job) (jobs.Answer, error) {
 		}
 	}
 	return jobs.Answer{"records": records}, nil
+}
+
+// reading is what a member of a group does with what it is given.
+type reading struct {
+	wanted  int
+	records []jobs.Record
+	done    context.CancelFunc
+}
+
+func (r *reading) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (r *reading) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+
+func (r *reading) ConsumeClaim(
+	session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim,
+) error {
+	for {
+		select {
+		case message, open := <-claim.Messages():
+			if !open {
+				return nil
+			}
+			r.records = append(r.records, received(message))
+			session.MarkMessage(message, "")
+			if len(r.records) == r.wanted {
+				session.Commit()
+				r.done()
+			}
+		case <-session.Context().Done():
+			return nil
+		}
+	}
+}
+
+func consumeInGroup(job jobs.Job) (jobs.Answer, error) {
+	config, err := configure(job)
+	if err != nil {
+		return nil, err
+	}
+	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	config.Consumer.Offsets.AutoCommit.Enable = false
+	config.Consumer.MaxWaitTime = 100 * time.Millisecond
+	group, err := sarama.NewConsumerGroup([]string{job.Bootstrap}, job.Group, config)
+	if err != nil {
+		return nil, err
+	}
+	defer group.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), jobs.Timeout)
+	defer cancel()
+	member := &reading{wanted: job.Count, done: cancel}
+	for ctx.Err() == nil {
+		if err := group.Consume(ctx, []string{job.Topic}, member); err != nil {
+			return nil, err
+		}
+	}
+	return jobs.Answer{"records": member.records}, nil
 }
 
 func received(message *sarama.ConsumerMessage) jobs.Record {
@@ -325,6 +381,7 @@ func main() {
 	jobs.Serve(map[string]jobs.Verb{
 		"produce":           produce,
 		"consume":           consume,
+		"consume_in_group":  consumeInGroup,
 		"offset_at":         talking(offsetAt),
 		"create_topic":      asking(createTopic),
 		"list_topics":       asking(listTopics),
