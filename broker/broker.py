@@ -5,7 +5,8 @@ belongs to the process as a whole (signals, the event loop, garbage collection) 
 
 Order of a start: the directories are locked; the metadata store is opened and says who we are;
 logs are loaded; listeners are bound, so that their ports are known; the broker registers; the
-controller tells it what to host; clients are let in. A stop goes the other way round.
+controller tells it what to host; clients are let in. A stop goes the other way round. In a cluster
+clients are let in before the broker registers, since the controller comes in by the same door.
 """
 
 import asyncio
@@ -14,49 +15,47 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Final
 
 from odradek.broker.adoption import adopt_topics
-from odradek.broker.auto_topics import AutoTopics
 from odradek.broker.cleaner import Cleaner
+from odradek.broker.client_routes import ClientServices, client_routes
 from odradek.broker.config import BrokerConfig
+from odradek.broker.control_plane import Courier, controller_settings
 from odradek.broker.coordinator.internal_topics import internal_topics
-from odradek.broker.data_dirs import refuse_foreign
+from odradek.broker.data_dirs import lock_all
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.failures import CannotStart
-from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.flushing import Flusher
 from odradek.broker.group_service import GroupService
-from odradek.broker.handlers.configs import ConfigsHandler
-from odradek.broker.handlers.fetch import FetchHandler
-from odradek.broker.handlers.log_dirs import LogDirsHandler
-from odradek.broker.handlers.metadata import Identity, MetadataHandler
-from odradek.broker.handlers.offsets import OffsetsHandler
-from odradek.broker.handlers.produce import ProduceHandler
-from odradek.broker.handlers.producer_ids import ProducerIdsHandler
-from odradek.broker.handlers.topics import TopicsHandler
+from odradek.broker.handlers.cluster import ClusterHandler
+from odradek.broker.handlers.metadata import Identity
+from odradek.broker.links import Links
 from odradek.broker.maintenance import Maintenance
+from odradek.broker.membership import Membership, find_broker_id
 from odradek.broker.metadata_cache import ClusterView, MetadataCache
+from odradek.broker.metadata_stores import open_store
 from odradek.broker.network.peer import Address
 from odradek.broker.orders import Orders
+from odradek.broker.replication_service import ReplicationService
 from odradek.broker.routes import AnyRoute, table_of
 from odradek.broker.server import Server
 from odradek.broker.wanted_topics import WantedTopic, make_topics
-from odradek.controller.channels import ControlResponse
+from odradek.client.connection import ConnectionOptions
+from odradek.controller import paths
 from odradek.controller.controller import Controller
-from odradek.controller.desk import ControllerSettings
-from odradek.controller.image import Broker as Registered
-from odradek.controller.producer_ids import ProducerIds, next_block
-from odradek.controller.propagation import ControlRequest
-from odradek.controller.registration import BrokerIdTaken, Registration, cluster_id, prepare
-from odradek.controller.store import MetadataStore, StoreError
+from odradek.controller.registration import (
+    BrokerIdTaken,
+    cluster_id,
+    prepare,
+)
+from odradek.controller.store import StoreError
 from odradek.controller.store_embedded import EmbeddedStore
-from odradek.controller.topic_creation import create_topic
-from odradek.controller.topics import NewTopic, TopicRules
-from odradek.controller.znodes import BrokerRegistration
+from odradek.controller.topics import TopicRules
+from odradek.controller.znodes import BrokerRegistration, encode_log_dir_event
 from odradek.protocol.clock import Clock
+from odradek.protocol.endpoints import Endpoint
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.settings import SettingsError
 from odradek.protocol.types import TopicPartition, id_to_text, random_id
@@ -65,15 +64,12 @@ from odradek.storage.directory import LogDirectory
 from odradek.storage.files import Files
 from odradek.storage.log_config import LogConfig
 from odradek.storage.logs import Logs, LogsSettings
-from odradek.storage.properties_files import LogDirectoryError, MetaProperties, read_meta
+from odradek.storage.properties_files import LogDirectoryError, MetaProperties
 
 _log = logging.getLogger(__name__)
 
-METADATA_FILE: Final = "metadata.db"
-FIRST_BROKER_ID: Final = 0
 READY_SECONDS: Final = 30.0
 CLOSING_THREADS: Final = 16
-SESSION_IDLE_SECONDS: Final = 120.0
 
 
 class Broker:
@@ -87,8 +83,10 @@ class Broker:
         random: Random,
         on_fatal: Callable[[str], None],
         max_open_files: int | None = None,
+        shared_store: EmbeddedStore | None = None,
     ) -> None:
-        """`on_fatal` is called when the broker cannot go on, with the reason."""
+        """`on_fatal` is called when the broker cannot go on, with the reason. Brokers that share a
+        store are a cluster, as are those of one ZooKeeper."""
         self._static = config
         self._loop = loop
         self._clock = clock
@@ -96,6 +94,9 @@ class Broker:
         self._random = random
         self._on_fatal = on_fatal
         self._max_open_files = max_open_files
+        self._shared_store = shared_store
+        self._is_clustered = shared_store is not None or not config.is_single
+        self.epoch = -1
         self._threads = ThreadPoolExecutor(config.background_threads, "odradek")
         self._undo: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -103,6 +104,10 @@ class Broker:
     @property
     def address(self) -> Address:
         return self._server.address
+
+    @property
+    def is_controller(self) -> bool:
+        return self._controller.is_active
 
     # Start ----------------------------------------------------------------------------------
 
@@ -121,18 +126,15 @@ class Broker:
         await self._open_store()
         await self._find_identity(meta)
         self._configs = DynamicConfigs(
-            self._static, broker_id=self.id, store=self._store, clock=self._clock
+            self._static, broker_id=self.id, store=self.store, clock=self._clock
         )
         await self._configs.start()
         await self._load_logs()
-        await adopt_topics(self._store, self._logs, self.id, self._internal_settings)
         self._metadata = MetadataCache()
-        self._replicas = Replicas(
-            logs=self._logs, local_id=self.id, clock=self._clock, is_known=self._is_known
-        )
+        self.replicas = await self._make_replicas()
         self._groups = GroupService(
             self._static,
-            replicas=self._replicas,
+            replicas=self.replicas,
             metadata=self._metadata,
             clock=self._clock,
             loop=self._loop,
@@ -143,11 +145,19 @@ class Broker:
         )
         self._server.open()
         self._undo.append(self._server.stop)
+        if self._is_clustered:
+            # The controller may be another broker, which must reach this one to tell it its part.
+            self._server.accept()
         await self._join_cluster()
         self._follow_configs()
         self._start_chores()
+        await self.make_topics(topics)
+        if not self._is_clustered:
+            self._server.accept()
+
+    async def make_topics(self, topics: Sequence[WantedTopic]) -> None:
+        """Make those that are not there yet; asked of the controller's broker."""
         await make_topics(topics, table_of(self._server.routes), self._server.local_peer())
-        self._server.accept()
 
     def _take_directories(self) -> MetaProperties:
         """Lock the directories before anything in them is read; gives what they say of us."""
@@ -165,34 +175,20 @@ class Broker:
             ),
             on_offline=self._directory_failed,
         )
-        known = MetaProperties(None, None, None)
-        for directory in self._logs.directories:
-            try:
-                directory.lock()
-            except OSError as error:
-                raise CannotStart(
-                    f"The data directory {directory.path} cannot be used: {error.strerror}."
-                ) from error
-            self._undo.append(directory.unlock)
-            known = read_meta(self._files, directory.path) or known
-        refuse_foreign(config.data_dirs, self._files)
-        return known
+        return lock_all(self._logs.directories, self._files, self._undo)
 
     async def _open_store(self) -> None:
-        if not self._static.is_single:
-            raise CannotStart("zookeeper.connect is set, but clusters are not built yet.")
-        path = Path(self._static.data_dirs[0]) / METADATA_FILE
-        self._embedded = EmbeddedStore(clock=self._clock, path=path)
-        self._undo.append(self._embedded.close)
-        self._store: MetadataStore = self._embedded.session()
-        await prepare(self._store)
+        self.store, close = await open_store(self._static, self._shared_store, self._clock)
+        self._undo.append(close)
+        await prepare(self.store)
 
     async def _find_identity(self, meta: MetaProperties) -> None:
         """The directories' word counts; a broker that was never started chooses."""
-        wanted = self._static.broker_id
-        self.id = wanted if wanted >= 0 else _known(meta.broker_id, FIRST_BROKER_ID)
+        self.id = await find_broker_id(
+            self._static, meta, self.store, is_clustered=self._is_clustered
+        )
         chosen = meta.cluster_id or id_to_text(random_id())
-        self.cluster_id = await cluster_id(self._store, lambda: chosen)
+        self.cluster_id = await cluster_id(self.store, lambda: chosen)
 
     async def _load_logs(self) -> None:
         self._logs.open(self.id, self.cluster_id)
@@ -206,9 +202,44 @@ class Broker:
         return {} if internal is None else internal.configs
 
     async def _close_logs(self) -> None:
-        epoch = getattr(self, "epoch", -1)
-        close = partial(self._logs.close, epoch, threads=CLOSING_THREADS)
+        close = partial(self._logs.close, self.epoch, threads=CLOSING_THREADS)
         await self._loop.run_in_executor(self._threads, close)
+
+    async def _make_replicas(self) -> Replicas:
+        """A broker alone takes over what lies in its directories; one of many has followers."""
+        self._replication: ReplicationService | None = None
+        if not self._is_clustered:
+            await adopt_topics(self.store, self._logs, self.id, self._internal_settings)
+            return Replicas(
+                logs=self._logs, local_id=self.id, clock=self._clock, is_known=self._is_known
+            )
+        self._links = Links(
+            locate=self._locate,
+            options=ConnectionOptions(
+                client_id=f"broker-{self.id}",
+                request_timeout_s=self._static.replica_socket_timeout_ms / 1000,
+            ),
+        )
+        self._undo.append(self._links.close)
+        self._replication = ReplicationService(
+            lambda: self._configs.broker,
+            broker_id=self.id,
+            metadata=self._metadata,
+            links=self._links,
+        )
+        self._undo.append(self._replication.close)
+        return Replicas(
+            logs=self._logs,
+            local_id=self.id,
+            clock=self._clock,
+            is_known=self._is_known,
+            rules=self._replication.rules,
+            wants_isr_change=self._replication.propose,
+        )
+
+    def _locate(self, broker_id: int) -> Endpoint | None:
+        listener = self._static.listener_endpoints.inter_broker
+        return self._metadata.view.endpoint(broker_id, listener)
 
     def _is_known(self, where: TopicPartition) -> bool:
         return self._metadata.view.partition(where) is not None
@@ -222,28 +253,22 @@ class Broker:
             default_replication_factor=config.default_replication_factor,
             check_config=self._check_topic_config,
         )
+        self._orders = Orders(
+            replicas=self.replicas,
+            metadata=self._metadata,
+            configs=self._configs,
+            store=self.store,
+        )
+        links = self._links if self._is_clustered else None
+        courier = Courier(config, broker_id=self.id, orders=self._orders, links=links)
         self._controller = Controller(
-            store=self._store,
-            settings=ControllerSettings(
-                broker_id=self.id,
-                inter_broker_listener=config.listener_endpoints.inter_broker,
-                unclean_election=config.log_defaults.unclean_leader_election_enable,
-                delete_topics=config.delete_topic_enable,
-                rebalance_leaders=config.auto_leader_rebalance_enable,
-                rebalance_interval_seconds=config.leader_imbalance_check_interval_seconds,
-                imbalance_percentage=config.leader_imbalance_per_broker_percentage,
-            ),
+            store=self.store,
+            settings=controller_settings(config, self.id),
             rules=self._rules,
-            send=self._send,
+            send=courier.send,
             clock=self._clock,
             random=self._random,
             new_id=random_id,
-        )
-        self._orders = Orders(
-            replicas=self._replicas,
-            metadata=self._metadata,
-            configs=self._configs,
-            store=self._store,
         )
 
     def _check_topic_config(self, texts: Mapping[str, str]) -> None:
@@ -252,23 +277,19 @@ class Broker:
         except SettingsError as error:
             raise KafkaError(Errors.INVALID_CONFIG, str(error)) from error
 
-    async def _send(self, broker: Registered, request: ControlRequest) -> ControlResponse:
-        """Deliver a control request; there is nobody but ourselves to send it to."""
-        assert broker.id == self.id, "a single broker"
-        return await self._orders.obey(request)
-
     async def _join_cluster(self) -> None:
         """Register, take part in the election, wait until the controller has told us all."""
-        advertised = self._static.listener_endpoints.advertised_at(
-            socket.gethostname(), self._server.network.ports
+        membership = Membership(
+            self.store,
+            broker_id=self.id,
+            node=self._registration_node,
+            patience_seconds=self._static.zookeeper_session_timeout_ms / 1000 * 2,
+            joined=self._has_joined,
         )
-        registration = Registration(self._store, broker_id=self.id)
-        self.epoch = await registration.register(
-            BrokerRegistration(advertised, self._clock.now_ms(), self._static.broker_rack),
-            patience_seconds=self._static.zookeeper_session_timeout_ms / 1000,
-        )
-        self._replicas.broker_epoch = self.epoch
-        self._undo.append(registration.unregister)
+        if self._replication is not None:
+            self._replication.start(self.replicas, self._controller)
+        await membership.join()
+        self._undo.append(membership.leave)
         self._controller.start()
         self._undo.append(self._controller.close)
         self._tasks.append(self._loop.create_task(self._watch_controller()))
@@ -276,6 +297,16 @@ class Broker:
             await asyncio.wait_for(self._until_told(), READY_SECONDS)
         except TimeoutError:
             raise CannotStart("No controller told this broker what to host in time.") from None
+
+    def _registration_node(self) -> BrokerRegistration:
+        advertised = self._static.listener_endpoints.advertised_at(
+            socket.gethostname(), self._server.network.ports
+        )
+        return BrokerRegistration(advertised, self._clock.now_ms(), self._static.broker_rack)
+
+    def _has_joined(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.replicas.broker_epoch = epoch
 
     async def _watch_controller(self) -> None:
         """A store that failed cannot be told from one that lost something: stop."""
@@ -300,65 +331,33 @@ class Broker:
     # Clients --------------------------------------------------------------------------------
 
     def _routes(self) -> Iterator[AnyRoute]:
-        config = self._static
-        auto_topics = AutoTopics(
-            create=self._create_topic, metadata=self._metadata, configs=self._configs
-        )
         self._flusher = Flusher(threads=self._threads)
-        identity = Identity(
-            self.id, self.cluster_id, answers_dialled_address=config.advertised_listeners is None
-        )
-        yield from ProduceHandler(
-            replicas=self._replicas,
-            metadata=self._metadata,
-            flusher=self._flusher,
-            loop=self._loop,
-        ).routes()
-        yield from FetchHandler(
-            replicas=self._replicas,
-            metadata=self._metadata,
-            sessions=FetchSessions(
-                max_slots=config.max_incremental_fetch_session_cache_slots,
-                eviction_seconds=SESSION_IDLE_SECONDS,
-                clock=self._clock,
-                random=self._random,
+        services = ClientServices(
+            config=self._static,
+            identity=Identity(
+                self.id,
+                self.cluster_id,
+                answers_dialled_address=(
+                    not self._is_clustered and self._static.advertised_listeners is None
+                ),
             ),
-            max_bytes=config.fetch_max_bytes,
-            loop=self._loop,
-        ).routes()
-        yield from OffsetsHandler(
-            replicas=self._replicas, live_brokers=lambda: list(self._metadata.view.brokers)
-        ).routes()
-        yield from MetadataHandler(
+            replicas=self.replicas,
             metadata=self._metadata,
-            identity=identity,
-            create_missing=auto_topics.create_missing,
-            max_partitions_described=config.max_request_partition_size_limit,
-        ).routes()
-        yield from TopicsHandler(
-            controller=self._controller, configs=self._configs, metadata=self._metadata
-        ).routes()
-        yield from ConfigsHandler(
             configs=self._configs,
-            metadata=self._metadata,
-            store=self._store,
-            broker_id=self.id,
-        ).routes()
-        yield from LogDirsHandler(logs=self._logs, files=self._files).routes()
-        ids = ProducerIds(lambda: next_block(self._store, self.id))
-        yield from ProducerIdsHandler(ids=ids).routes()
-        yield from self._groups.routes(identity, auto_topics.ensure)
-
-    async def _create_topic(self, new: NewTopic) -> object:
-        racks = {broker.id: broker.rack for broker in self._metadata.view.brokers.values()}
-        return await create_topic(
-            self._store,
-            new,
-            topic_id=random_id(),
-            racks=racks,
+            controller=self._controller,
             rules=self._rules,
+            store=self.store,
+            logs=self._logs,
+            groups=self._groups,
+            flusher=self._flusher,
+            files=self._files,
+            clock=self._clock,
             random=self._random,
+            loop=self._loop,
         )
+        yield from client_routes(services)
+        if self._is_clustered:
+            yield from ClusterHandler(orders=self._orders, controller=self._controller).routes()
 
     # Background -----------------------------------------------------------------------------
 
@@ -405,14 +404,27 @@ class Broker:
         self._loop.call_soon_threadsafe(self._leave_directory, directory)
 
     def _leave_directory(self, directory: LogDirectory) -> None:
-        self._replicas.fail(list(directory.logs))
+        self.replicas.fail(list(directory.logs))
         if not self._logs.online:
             self._on_fatal("no log directory is left")
+        elif self._is_clustered:
+            self._tasks.append(self._loop.create_task(self._tell_of_failed_directory()))
+
+    async def _tell_of_failed_directory(self) -> None:
+        """The controller then asks which replicas still work, and elects others."""
+        try:
+            await self.store.create(
+                paths.LOG_DIR_EVENT_PREFIX, encode_log_dir_event(self.id), sequential=True
+            )
+        except StoreError as error:
+            _log.error("The controller could not be told of the failed directory: %s", error)
 
     # Stop -----------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """Answer what has begun, make everything durable, leave."""
+    async def stop(self, *, hand_over: bool = True) -> None:
+        """Hand over, answer what has begun, make everything durable, leave."""
+        if self._replication is not None and hand_over:
+            await self._replication.hand_over()
         await self._undo_all()
 
     async def _undo_all(self) -> None:
@@ -429,7 +441,3 @@ class Broker:
             except Exception:
                 _log.exception("A step of the stop failed: %s", undo)
         self._threads.shutdown(wait=False)
-
-
-def _known(value: int | None, otherwise: int) -> int:
-    return otherwise if value is None else value

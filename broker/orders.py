@@ -29,14 +29,20 @@ from odradek.protocol.messages.replicas import (
 from odradek.protocol.types import TopicPartition
 from odradek.replication.replicas import Replicas
 
+RESPONSE_TO: Final[dict[type[ControlRequest], type[ControlResponse]]] = {
+    LeaderAndIsrRequest: LeaderAndIsrResponse,
+    StopReplicaRequest: StopReplicaResponse,
+    UpdateMetadataRequest: UpdateMetadataResponse,
+}
+
 # Logs made in one turn of the loop: some milliseconds.
 SLICE: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """One owner: the event loop. Requests are carried out one at a time by the controller's
-    channel, so two never overlap."""
+    """One owner: the event loop. A controller sends one request at a time, but one that was
+    deposed may still be sending when the next begins: the lock keeps their orders apart."""
 
     replicas: Replicas
     metadata: MetadataCache
@@ -44,8 +50,13 @@ class Orders:
     store: MetadataStore
     hosting: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the first roles have been given."""
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def obey(self, request: ControlRequest) -> ControlResponse:
+        async with self._one_at_a_time:
+            return await self._obey(request)
+
+    async def _obey(self, request: ControlRequest) -> ControlResponse:
         try:
             if isinstance(request, LeaderAndIsrRequest):
                 return await self._become(request)
@@ -85,6 +96,8 @@ class Orders:
         return response
 
     def _update(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        if 0 <= request.broker_epoch < self.replicas.broker_epoch:
+            raise KafkaError(Errors.STALE_BROKER_EPOCH)
         self.metadata.apply(request)
         return UpdateMetadataResponse(error_code=Errors.NONE)
 

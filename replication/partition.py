@@ -28,11 +28,11 @@ NO_EPOCH = -1
 class Partition:
     __slots__ = (
         "_clock",
-        "_local_id",
         "_rules",
         "_wants_isr_change",
         "data_waiters",
         "hw_waiters",
+        "local_id",
         "log",
         "role",
         "topic_id",
@@ -55,7 +55,7 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.role: Leader | Follower | None = None
-        self._local_id = local_id
+        self.local_id = local_id
         self._clock = clock
         self._rules = rules
         self._wants_isr_change = wants_isr_change
@@ -80,7 +80,7 @@ class Partition:
             # own epoch, or followers with an older one would find no end to truncate to.
             self.log.begin_epoch(epoch)
             self.role = Leader(
-                local_id=self._local_id,
+                local_id=self.local_id,
                 epoch=epoch,
                 partition_epoch=partition_epoch,
                 replicas=replicas,

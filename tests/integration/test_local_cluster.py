@@ -1,0 +1,209 @@
+"""Three brokers in one process: replicated, failing over, moving, through real sockets."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ElectionType
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from odradek.broker.broker import Broker
+from odradek.broker.local_cluster import LocalCluster
+from odradek.controller.store_embedded import EmbeddedSession
+from odradek.protocol.types import TopicPartition
+from odradek.replication.leader import Leader
+from odradek.replication.partition import Partition
+
+from tests.support.cluster import local_cluster
+from tests.support.records import Writer, read_all
+
+PATIENCE = 20.0
+
+
+class Stage:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(map(str, self.cluster.addresses))
+
+    async def make(self, topic: str, partitions: int = 1, **config: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        new = NewTopic(topic, partitions, 3, config=config)
+        future = admin.create_topics([new])[topic]
+        await asyncio.to_thread(future.result, PATIENCE)
+        await self.until(lambda: len(self.replicas(topic)) == 3)
+
+    async def write(self, topic: str, numbers: range, **settings: object) -> Writer:
+        writer = Writer(self.bootstrap, topic, **settings)
+        await asyncio.to_thread(writer.write, numbers)
+        await asyncio.to_thread(writer.finish)
+        return writer
+
+    async def read(self, topic: str, partitions: int = 1) -> list[int]:
+        return await asyncio.to_thread(read_all, self.bootstrap, topic, partitions)
+
+    def replicas(self, topic: str) -> dict[int, Partition]:
+        where = TopicPartition(topic, 0)
+        found = {id_: _partition(broker, where) for id_, broker in self.cluster.brokers.items()}
+        return {id_: partition for id_, partition in found.items() if partition is not None}
+
+    def leader(self, topic: str) -> int | None:
+        leaders = [id_ for id_, p in self.replicas(topic).items() if isinstance(p.role, Leader)]
+        return leaders[0] if len(leaders) == 1 else None
+
+    def in_sync(self, topic: str) -> set[int]:
+        leader = self.leader(topic)
+        role = None if leader is None else self.replicas(topic)[leader].role
+        return set(role.isr.committed) if isinstance(role, Leader) else set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            # Looks at several brokers at once, none of which has an event for all of them.
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+def _partition(broker: Broker, where: TopicPartition) -> Partition | None:
+    return broker.replicas.find(where)
+
+
+@pytest.fixture
+def play(tmp_path: Path):
+    def run(scene, **overrides: object) -> None:
+        async def whole() -> None:
+            cluster = local_cluster(tmp_path / "cluster", overrides=overrides)
+            await cluster.start()
+            try:
+                await scene(Stage(cluster))
+            finally:
+                await cluster.stop()
+
+        asyncio.run(whole())
+
+    return run
+
+
+def test_what_was_acknowledged_is_on_every_replica_and_outlives_the_leader(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t", **{"min.insync.replicas": "2"})
+        await stage.write("t", range(200))
+        ends = {p.log.log_end_offset for p in stage.replicas("t").values()}
+        assert ends == {200}
+        leader = stage.leader("t")
+        assert leader is not None
+        await stage.cluster.stop_broker(leader)
+        await stage.until(lambda: stage.leader("t") not in (None, leader))
+        written = await stage.write("t", range(200, 300))
+        assert not written.written.failed
+        assert await stage.read("t") == list(range(300))
+        await stage.cluster.start_broker(leader)
+        await stage.until(lambda: stage.in_sync("t") == {1, 2, 3})
+        assert {p.log.log_end_offset for p in stage.replicas("t").values()} == {300}
+
+    play(scene)
+
+
+def test_below_the_least_in_sync_replicas_nothing_is_taken_until_they_are_back(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t", **{"min.insync.replicas": "2"})
+        await stage.write("t", range(10))
+        first, second = (id_ for id_ in (1, 2, 3) if id_ != stage.leader("t"))
+        await stage.cluster.stop_broker(first)
+        assert not (await stage.write("t", range(10, 20))).written.failed
+        await stage.cluster.stop_broker(second)
+        await stage.until(lambda: len(stage.in_sync("t")) == 1)
+        refused = await stage.write(
+            "t", range(20, 22), **{"message.timeout.ms": 1500, "enable.idempotence": False}
+        )
+        assert len(refused.written.failed) == 2
+        await stage.cluster.start_broker(first)
+        await stage.until(lambda: len(stage.in_sync("t")) == 2)
+        assert not (await stage.write("t", range(30, 40))).written.failed
+        read = await stage.read("t")
+        assert [number for number in read if number < 20 or number >= 30] == [
+            *range(20),
+            *range(30, 40),
+        ]
+
+    play(scene)
+
+
+def test_a_broker_whose_session_expired_registers_again_and_is_in_sync_again(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t")
+        broker = stage.cluster.brokers[3]
+        before = broker.epoch
+        assert isinstance(broker.store, EmbeddedSession)
+        broker.store.expire()
+        await stage.until(lambda: broker.epoch > before)
+        await stage.write("t", range(10))
+        await stage.until(lambda: stage.in_sync("t") == {1, 2, 3})
+        assert await stage.read("t") == list(range(10))
+
+    play(scene)
+
+
+def test_another_broker_is_controller_when_the_controller_stops(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t")
+        controller = next(id_ for id_, b in stage.cluster.brokers.items() if b.is_controller)
+        await stage.cluster.stop_broker(controller)
+        await stage.until(lambda: any(b.is_controller for b in stage.cluster.brokers.values()))
+        await stage.write("t", range(10))
+        await stage.cluster.start_broker(controller)
+        await stage.until(lambda: stage.in_sync("t") == {1, 2, 3})
+        await stage.make("u")
+        assert await stage.read("t") == list(range(10))
+
+    play(scene)
+
+
+def test_preferred_leaders_are_elected_on_request(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t")
+        preferred = stage.leader("t")
+        assert preferred is not None
+        await stage.cluster.stop_broker(preferred)
+        await stage.cluster.start_broker(preferred)
+        await stage.until(lambda: stage.in_sync("t") == {1, 2, 3})
+        assert stage.leader("t") != preferred
+        admin = AdminClient({"bootstrap.servers": stage.bootstrap, "log_level": 2})
+        elected = admin.elect_leaders(ElectionType.PREFERRED, [ClientPartition("t", 0)])
+        await asyncio.to_thread(elected.result, PATIENCE)
+        await stage.until(lambda: stage.leader("t") == preferred)
+
+    play(scene)
+
+
+def test_a_deleted_topic_leaves_every_broker(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t")
+        await stage.write("t", range(10))
+        admin = AdminClient({"bootstrap.servers": stage.bootstrap, "log_level": 2})
+        await asyncio.to_thread(admin.delete_topics(["t"])["t"].result, PATIENCE)
+        await stage.until(lambda: not stage.replicas("t"))
+        await stage.make("t")
+        await stage.write("t", range(5))
+        assert await stage.read("t") == list(range(5))
+
+    play(scene)
+
+
+def test_a_cluster_that_was_stopped_goes_on_where_it_was(tmp_path):
+    async def scene() -> None:
+        for round_ in range(2):
+            cluster = local_cluster(tmp_path / "cluster")
+            await cluster.start()
+            stage = Stage(cluster)
+            if round_ == 0:
+                await stage.make("t")
+                await stage.write("t", range(50))
+            else:
+                await stage.until(lambda stage=stage: stage.leader("t") is not None)
+                assert await stage.read("t") == list(range(50))
+            await cluster.stop()
+
+    asyncio.run(scene())
