@@ -280,3 +280,41 @@ async def test_a_closed_coordinator_serves_nothing() -> None:
     await broker.led()
     broker.coordinator.close()
     assert refusal(broker) is Errors.NOT_COORDINATOR
+
+
+# Housekeeping ---------------------------------------------------------------------------------
+
+
+@on_a_loop
+async def test_offsets_of_deleted_topics_go_from_every_shard() -> None:
+    """In slices: with many groups it takes more than one turn of the loop."""
+    logs = [MemoryLog(), MemoryLog()]
+    for log in logs:
+        for number in range(2000):
+            filled(log, offset(f"g{number}", 1), offset(f"g{number}", 1, TopicPartition("u", 0)))
+    broker = Broker(*logs)
+    for partition in range(2):
+        broker.runtime.elected(partition, 1)
+    await broker.runtime.wait_loaded()
+    shards = list(broker.runtime.active_states())
+    broker.coordinator.topics_deleted(frozenset({"t"}))
+    turns = 0
+    while any(committed(shard, f"g{n}") != -1 for shard in shards for n in (0, 1999)):
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 1
+    assert all(committed(shard, "g1999", TopicPartition("u", 0)) == 1 for shard in shards)
+
+
+@on_a_loop
+async def test_expired_offsets_are_looked_for_at_intervals() -> None:
+    log = MemoryLog()
+    filled(log, offset("g", 1))
+    broker = Broker(log)
+    broker.coordinator.config = GroupConfig(retention_check_interval_ms=1)
+    shard = await broker.led()
+    tombstone = asyncio.Event()
+    log.watch(log.end_offset + 1, tombstone.set)
+    broker.coordinator.start()
+    await tombstone.wait()
+    assert "g" not in shard.groups
