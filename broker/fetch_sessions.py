@@ -212,13 +212,13 @@ class FetchSessions:
 
 
 def _wanted(request: FetchRequest) -> dict[Key, WantedPartition]:
-    return {
-        _key(topic.topic, topic.topic_id, partition.partition): WantedPartition(
-            topic.topic, topic.topic_id, partition
-        )
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    wanted: dict[Key, WantedPartition] = {}
+    for topic in request.topics:
+        name, topic_id = topic.topic, topic.topic_id
+        known_as = name if topic_id == NO_ID else topic_id
+        for partition in topic.partitions:
+            wanted[known_as, partition.partition] = WantedPartition(name, topic_id, partition)
+    return wanted
 
 
 def _key(topic: str, topic_id: bytes, partition: int) -> Key:

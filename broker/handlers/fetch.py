@@ -2,12 +2,14 @@
 
 Stage one reads every wanted partition. The answer is ready at once when it has `min_bytes`, when
 something must be told (an error, a divergence, a better replica), or when the client does not
-want to wait. Otherwise the fetch parks on its partitions and reads again when one of them moves
-or the time is over. Bytes are never touched: an answer holds slices of segment files.
+want to wait. Otherwise the fetch parks on its partitions, reads again from each that moves, and
+answers when that is enough or the time is over. Bytes are never touched: an answer holds slices of
+segment files.
 """
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from odradek.broker.context import RequestContext
@@ -39,6 +41,7 @@ CONSUMER: Final = -1
 # A tool that reads what a follower would, without being one.
 DEBUGGING_CONSUMER: Final = -2
 NO_OFFSET: Final = -1
+NO_EPOCH: Final = -1
 
 _FIRST_VERSION_OF_FORMAT_2 = 4
 _FIRST_VERSION_WITH_ZSTD = 10
@@ -88,6 +91,7 @@ class _Fetch:
         "_parked",
         "_results",
         "_timer",
+        "_version",
         "bytes_read",
         "context",
         "is_follower",
@@ -106,6 +110,7 @@ class _Fetch:
     ) -> None:
         self.request = request
         self.request_context = request_context
+        self._version = request_context.version
         self._handler = handler
         state = request.replica_state
         self.replica_id = request.replica_id if state is None else state.replica_id
@@ -132,46 +137,32 @@ class _Fetch:
 
     def _read_one(self, wanted: WantedPartition) -> FetchPartitionData:
         try:
-            partition = self._find(wanted)
-            data = self._read_partition(partition, wanted)
+            return self._read_partition(self._find(wanted), wanted)
         except KafkaError as error:
             self._must_tell = True
             return self._refused(wanted, error)
-        if data.diverging_epoch is not None:
-            self._must_tell = True
-        return data
 
     def _find(self, wanted: WantedPartition) -> Partition:
-        name = wanted.topic
-        if wanted.topic_id != NO_ID:
-            info = self._handler.metadata.view.topic("", wanted.topic_id)
-            if info is None:
-                raise KafkaError(Errors.UNKNOWN_TOPIC_ID)
-            name = info.name
-        partition = self._handler.replicas.hosted(TopicPartition(name, wanted.request.partition))
-        if wanted.topic_id not in (NO_ID, partition.topic_id):
+        handler, topic_id = self._handler, wanted.topic_id
+        if topic_id == NO_ID:
+            return handler.replicas.hosted(TopicPartition(wanted.topic, wanted.request.partition))
+        name = handler.metadata.view.names_by_id.get(topic_id)
+        if name is None:
+            raise KafkaError(Errors.UNKNOWN_TOPIC_ID)
+        partition = handler.replicas.hosted(TopicPartition(name, wanted.request.partition))
+        if partition.topic_id != topic_id:
             raise KafkaError(Errors.INCONSISTENT_TOPIC_ID)
         return partition
 
     def _read_partition(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData:
-        request, version = wanted.request, self.request_context.version
+        request, version = wanted.request, self._version
         partition.check_readable(
             request.current_leader_epoch, leader_only=self.is_follower or version < 11
         )
-        diverging = partition.diverging_end(request.last_fetched_epoch, request.fetch_offset)
-        if diverging is not None:
-            bounds = partition.log.bounds()
-            return FetchPartitionData(
-                partition_index=request.partition,
-                error_code=0,
-                high_watermark=bounds.high_watermark,
-                last_stable_offset=bounds.last_stable,
-                log_start_offset=bounds.log_start,
-                diverging_epoch=FetchEpochEndOffset(
-                    epoch=diverging.epoch, end_offset=diverging.end_offset
-                ),
-                records=b"",
-            )
+        if request.last_fetched_epoch != NO_EPOCH:
+            diverged = self._diverged(partition, wanted)
+            if diverged is not None:
+                return diverged
         room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
         found = partition.read(
             request.fetch_offset,
@@ -203,6 +194,24 @@ class _Fetch:
         if version < _FIRST_VERSION_WITH_ZSTD and records:
             data.records = _for_old_clients(records, partition, version)
         return data
+
+    def _diverged(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData | None:
+        """What a fetcher is told whose log has parted from ours."""
+        request = wanted.request
+        end = partition.diverging_end(request.last_fetched_epoch, request.fetch_offset)
+        if end is None:
+            return None
+        self._must_tell = True
+        bounds = partition.log.bounds()
+        return FetchPartitionData(
+            partition_index=request.partition,
+            error_code=0,
+            high_watermark=bounds.high_watermark,
+            last_stable_offset=bounds.last_stable,
+            log_start_offset=bounds.log_start,
+            diverging_epoch=FetchEpochEndOffset(epoch=end.epoch, end_offset=end.end_offset),
+            records=b"",
+        )
 
     def _note_follower(self, partition: Partition, wanted: WantedPartition) -> None:
         """The follower has all before the offset it asks for."""
@@ -236,50 +245,47 @@ class _Fetch:
         loop = self._handler.loop
         self._answer: asyncio.Future[FetchResponse] = loop.create_future()
         self._timer = loop.call_later(self.request.max_wait_ms / 1000, self._finish)
-        self._parked: list[Parked] = []
-        self._park_on_all()
+        self._parked = [self._park_on(index) for index in range(len(self._results))]
         return self._answer
 
-    def _park_on_all(self) -> None:
-        """Wait for the next record that each partition may show."""
-        for wanted, data in self._results:
-            partition = self._handler.replicas.find(
-                TopicPartition(self._name(wanted), wanted.request.partition)
-            )
-            if partition is None:
-                continue
-            if self.isolation is Isolation.LOG_END:
-                waiters, seen = partition.data_waiters, partition.log.log_end_offset
-            else:
-                waiters, seen = partition.hw_waiters, data.high_watermark
-            self._parked.append(waiters.park(seen + 1, self._look))
+    def _park_on(self, index: int) -> Parked | None:
+        """Wait for the next record that a partition may show."""
+        wanted, data = self._results[index]
+        partition = self._handler.replicas.find(
+            TopicPartition(self._name(wanted), wanted.request.partition)
+        )
+        if partition is None:
+            return None
+        if self.isolation is Isolation.LOG_END:
+            waiters, seen = partition.data_waiters, partition.log.log_end_offset
+        else:
+            waiters, seen = partition.hw_waiters, data.high_watermark
+        return waiters.park(seen + 1, partial(self._look, index))
 
     def _name(self, wanted: WantedPartition) -> str:
         if wanted.topic_id == NO_ID:
             return wanted.topic
         return self._handler.metadata.view.names_by_id.get(wanted.topic_id, "")
 
-    def _look(self) -> None:
-        """A partition moved: read again, and answer if that is enough."""
+    def _look(self, index: int) -> None:
+        """A partition moved: read it again, and answer if that is enough."""
         if self._answer.done():
             return
-        self._cancel_parked()
-        self.read()
+        wanted, seen = self._results[index]
+        self.bytes_read -= len(seen.records or b"")
+        self._results[index] = wanted, self._read_one(wanted)
         if self.is_complete:
             self._finish()
         else:
-            self._park_on_all()
+            self._parked[index] = self._park_on(index)
 
     def _finish(self) -> None:
         self._timer.cancel()
-        self._cancel_parked()
+        for parked in self._parked:
+            if parked is not None:
+                parked.cancel()
         if not self._answer.done():
             self._answer.set_result(self.response())
-
-    def _cancel_parked(self) -> None:
-        for parked in self._parked:
-            parked.cancel()
-        self._parked.clear()
 
     # Answering ------------------------------------------------------------------------------
 

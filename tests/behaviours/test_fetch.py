@@ -113,6 +113,26 @@ def test_a_fetch_for_many_bytes_waits_for_all_of_them(port: int, asker: Asker, t
     assert base_offsets(answer.records) == [0, 1, 2]
 
 
+def test_a_fetch_waits_for_bytes_of_all_its_partitions_together(
+    port: int, asker: Asker, name: str
+) -> None:
+    asker.create(name, partitions=3)
+    wanted = [
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=10_000)
+        for index in range(3)
+    ]
+    topics = [FetchTopic(topic=name, partitions=wanted)]
+    asker.client.request(FetchRequest(max_wait_ms=15_000, min_bytes=1200, topics=topics), 11)
+    other = Asker(port)
+    for index in (2, 0, 2):
+        other.produce(name, batch(b"x" * 500), index=index)
+    other.close()
+    _, response = asker.client.read_response(FetchRequest, 11)
+    answers = response.responses[0].partitions
+    served = {answer.partition_index: base_offsets(answer.records) for answer in answers}
+    assert served == {0: [0], 1: [], 2: [0, 1]}
+
+
 def test_an_error_is_answered_without_waiting(asker: Asker, topic: str) -> None:
     began = time.monotonic()
     asker.fetch(topic, 99, max_wait_ms=10_000)
