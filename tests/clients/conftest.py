@@ -76,6 +76,8 @@ def bootstrap(
                 [ODRADEK, "serve", "--port", "0", "--ephemeral"], name="odradek"
             ) as broker:
                 yield broker.wait_for_line("^Odradek ready on ").split()[3]
+                assert broker.is_running, "the broker must outlive everything it was asked"
+                assert not [line for line in broker.output if "Traceback" in line]
         case "kafka":
             folder = tmp_path_factory.mktemp("kafka")
             with (

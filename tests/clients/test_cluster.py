@@ -9,7 +9,7 @@ from tests.clients.driver import Client, Record
 def test_the_cluster_is_the_broker_that_was_dialled(client: Client, bootstrap: str) -> None:
     cluster = client.describe_cluster()
     (broker,) = cluster["brokers"]
-    assert f"{broker['host']}:{broker['port']}" == bootstrap
+    assert f"{broker['host']}:{broker['port']}" == bootstrap.replace("localhost", "127.0.0.1")
     assert cluster["controller"] == broker["id"]
 
 
