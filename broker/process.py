@@ -36,16 +36,23 @@ def run_broker(
 
     Raises CannotStart or CannotListen.
     """
-    _run(_serve(config, topics, announce, raise_open_file_limit()))
+    run_loop(_serve(config, topics, announce, raise_open_file_limit()))
 
 
-def _run(main: Coroutine[Any, Any, None]) -> None:
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run to its end, on uvloop when it is installed."""
     try:
         import uvloop
     except ImportError:
         asyncio.run(main)
     else:
         uvloop.run(main)
+
+
+def give_up(reason: str) -> None:
+    """End the process at once: what it would do next cannot be trusted."""
+    log.critical("The broker cannot go on: %s", reason)
+    os._exit(_FAILED)
 
 
 async def _serve(
@@ -55,11 +62,7 @@ async def _serve(
     max_open_files: int,
 ) -> None:
     loop = asyncio.get_running_loop()
-    stop = _on_signals(loop)
-
-    def give_up(reason: str) -> None:
-        log.critical("The broker cannot go on: %s", reason)
-        os._exit(_FAILED)
+    stop = on_signals(loop)
 
     broker = Broker(
         config,
@@ -71,7 +74,7 @@ async def _serve(
         max_open_files=max_open_files,
     )
     await broker.start(topics)
-    _spare_garbage_collection()
+    spare_garbage_collection()
     announce(broker.address)
     await stop.wait()
     log.info("stopping")
@@ -79,11 +82,13 @@ async def _serve(
     log.info("stopped")
 
 
-def _on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+def on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     stop = asyncio.Event()
 
     def on_signal(number: int) -> None:
-        if stop.is_set():
+        # Of a second SIGTERM nothing follows: it comes by itself where one goes to a group of
+        # processes and is also handed on within it (timeout, container inits).
+        if stop.is_set() and number == signal.SIGINT:
             os._exit(_KILLED_BY_SIGNAL + number)
         stop.set()
 
@@ -92,7 +97,7 @@ def _on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     return stop
 
 
-def _spare_garbage_collection() -> None:
+def spare_garbage_collection() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)

@@ -17,7 +17,7 @@ PARTITIONS = 3
 IDEMPOTENT, PLAIN = "idempotent", "plain"
 TOPICS = (IDEMPOTENT, PLAIN)
 
-_MOST_WAITING = 500
+_MOST_WAITING = 200
 _SECONDS = 60
 _QUIET = {"log_level": 0, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
 # A partition's leader is not there yet; the record was not taken.
@@ -139,8 +139,13 @@ class PlainProducer:
         self._book = book
         self._number = 0
         self._asker: Asker | None = None
+        # Cleared while there is no broker, lest the load be all vain attempts to connect.
+        self.may_connect = Event()
+        self.may_connect.set()
 
     def step(self) -> None:
+        if self._asker is None and not self.may_connect.wait(0.1):
+            return
         partition = self._number % PARTITIONS
         numbers = list(range(self._number, self._number + 1 + self._number % 4))
         self._number = numbers[-1] + 1

@@ -4,11 +4,15 @@ What it acknowledged is there, in order, at the offset it named; what a consumer
 offset stays there. Beside the kill, files that a broker can make again are lost or damaged.
 """
 
+import os
+import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import pytest
+from odradek.storage.directory import CLEAN_MARKER
 
 from tests.behaviours.asking import Asker, batch
 from tests.integration.crash_load import (
@@ -68,7 +72,7 @@ def tear_the_last_write(data_dir: Path, random: Random) -> None:
             file.write(log.read_bytes()[: random.randrange(1, 70)])
 
 
-ROUNDS: tuple[Callable[[Path, Random], None], ...] = (
+ROUNDS = (
     leave_alone,
     delete_indexes,
     garble_indexes,
@@ -95,13 +99,20 @@ class Story:
         self.broker = broker
         self.book = Book()
         self.producer = IdempotentProducer(broker.bootstrap, self.book)
-        plain = PlainProducer(broker.port, self.book)
+        self.plain = plain = PlainProducer(broker.port, self.book)
         follower = Follower(broker.bootstrap, self.book)
         self._writers = [
             Load(self.producer.step, self.producer.finish).start(),
             Load(plain.step, plain.finish).start(),
         ]
         self._reader = Load(follower.step, follower.finish).start()
+
+    def kill_and_start(self, damage: Callable[[Path], None]) -> None:
+        self.broker.kill()
+        self.plain.may_connect.clear()
+        damage(self.broker.data_dir)
+        self.broker.start()
+        self.plain.may_connect.set()
 
     def stop_writing(self) -> None:
         for load in self._writers:
@@ -137,9 +148,7 @@ def test_nothing_acknowledged_is_lost_moved_or_doubled_by_kills_under_load(
     story = Story(odradek)
     for damage in ROUNDS:
         story.book.wait_for_acknowledgements(ACKNOWLEDGEMENTS_A_ROUND)
-        odradek.kill()
-        damage(odradek.data_dir, random)
-        odradek.start()
+        story.kill_and_start(partial(damage, random=random))
         story.check()
     story.stop_writing()
     story.check()
@@ -190,3 +199,11 @@ def test_no_worker_outlives_a_killed_broker_to_write_to_its_logs(tmp_path: Path)
         wait_until(
             lambda: not any(map(is_alive, workers)), of=broker.process, what="alone", timeout=10
         )
+
+
+def test_a_stop_that_is_asked_for_twice_is_still_a_clean_stop(tmp_path: Path) -> None:
+    with Odradek(tmp_path / "data") as broker:
+        os.kill(broker.process.pid, signal.SIGTERM)
+        os.kill(broker.process.pid, signal.SIGTERM)
+        assert broker.process.wait() == 0
+        assert (broker.data_dir / CLEAN_MARKER).exists()
