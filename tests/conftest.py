@@ -25,6 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="odradek",
         help="what tests/clients are held against: odradek, kafka (3.9), or a HOST:PORT",
     )
+    parser.addoption(
+        "--usage",
+        action="store_true",
+        help="note which APIs the clients use, in tests/clients/usage.json",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,12 +2,16 @@
 
 pytest tests/clients                the clients against `odradek serve`
 pytest tests/clients --on kafka     the same tests against Apache Kafka 3.9: they must pass there
+pytest tests/clients --on HOST:PORT the same tests against a broker that runs already
+pytest tests/clients --usage        note in usage.json which versions of which APIs clients use
 """
 
 import itertools
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,10 +21,14 @@ from tests.clients.roster import CODECS, ROSTER, Entry, clients_that
 from tests.support.kafka import KafkaBroker
 from tests.support.parts import require
 from tests.support.processes import Process
+from tests.support.tap import Tap
 from tests.support.zookeeper import ZooKeeper
 
 REFERENCE = "confluent-kafka"
 ODRADEK = Path(sys.executable).with_name("odradek")
+USAGE = Path(__file__).parent / "usage.json"
+
+Announce = Callable[[str], None]
 
 _numbers = itertools.count()
 
@@ -48,8 +56,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 class Programs:
     """The driver programs that have been started, by client."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, announce: Announce) -> None:
         self._bootstrap = bootstrap
+        self._announce = announce
         self._running: dict[str, Program] = {}
 
     def client(self, entry: Entry) -> Client:
@@ -58,40 +67,85 @@ class Programs:
         if program is None or not program.is_running:
             program = Program(entry.command, name=entry.name)
             self._running[entry.name] = program
-        return Client(program, name=entry.name, bootstrap=self._bootstrap, settings=entry.settings)
+        return Client(
+            program,
+            name=entry.name,
+            bootstrap=self._bootstrap,
+            settings=entry.settings,
+            announce=self._announce,
+        )
 
     def close(self) -> None:
         for program in self._running.values():
             program.close()
 
 
+@contextmanager
+def odradek(*options: str) -> Iterator[str]:
+    command = [ODRADEK, "serve", "--port", "0", "--ephemeral", *options]
+    with Process(command, name="odradek") as broker:
+        yield broker.wait_for_line("^Odradek ready on ").split()[3]
+        assert broker.is_running, "the broker must outlive everything it was asked"
+        assert not [line for line in broker.output if "Traceback" in line]
+
+
+@contextmanager
+def kafka(folder: Path) -> Iterator[str]:
+    with (
+        ZooKeeper(folder / "zookeeper") as zookeeper,
+        KafkaBroker(folder / "broker", zookeeper=zookeeper) as broker,
+    ):
+        yield broker.bootstrap
+
+
+@contextmanager
+def tapped_odradek(tap: Tap) -> Iterator[str]:
+    """Clients know the tap for the broker; what passed is written down at the end."""
+    with odradek("-o", f"advertised.listeners=PLAINTEXT://{tap.address}") as address:
+        tap.open_to(address)
+        yield tap.address
+    USAGE.write_text(json.dumps(tap.usage(), indent=1) + "\n")
+
+
+@pytest.fixture(scope="session")
+def tap(request: pytest.FixtureRequest) -> Iterator[Tap | None]:
+    if not request.config.getoption("--usage"):
+        yield None
+        return
+    with Tap() as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def bootstrap(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tap: Tap | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """The address of the broker under test."""
     match request.config.getoption("--on"):
         case "odradek":
-            with Process(
-                [ODRADEK, "serve", "--port", "0", "--ephemeral"], name="odradek"
-            ) as broker:
-                yield broker.wait_for_line("^Odradek ready on ").split()[3]
-                assert broker.is_running, "the broker must outlive everything it was asked"
-                assert not [line for line in broker.output if "Traceback" in line]
+            with tapped_odradek(tap) if tap else odradek() as address:
+                yield address
         case "kafka":
-            folder = tmp_path_factory.mktemp("kafka")
-            with (
-                ZooKeeper(folder / "zookeeper") as zookeeper,
-                KafkaBroker(folder / "broker", zookeeper=zookeeper) as broker,
-            ):
-                yield broker.bootstrap
+            with kafka(tmp_path_factory.mktemp("kafka")) as address:
+                yield address
         case address:
             yield address
 
 
 @pytest.fixture(scope="session")
-def programs(bootstrap: str) -> Iterator[Programs]:
-    started = Programs(bootstrap)
+def announce(tap: Tap | None) -> Announce:
+    """Says whose the next connections are."""
+
+    def say(client: str) -> None:
+        if tap is not None:
+            tap.client = client
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def programs(bootstrap: str, announce: Announce) -> Iterator[Programs]:
+    started = Programs(bootstrap, announce)
     yield started
     started.close()
 

@@ -29,7 +29,7 @@ import json
 import queue
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Thread
 from typing import IO, Any
@@ -156,13 +156,22 @@ class Client:
     """The verbs of a job as methods, for one client against one broker."""
 
     def __init__(
-        self, program: Program, *, name: str, bootstrap: str, settings: Mapping[str, str]
+        self,
+        program: Program,
+        *,
+        name: str,
+        bootstrap: str,
+        settings: Mapping[str, str],
+        announce: Callable[[str], None],
     ) -> None:
+        """`announce` is told the name before each job, so that one can tell who connects."""
         self.name = name
         self._program = program
+        self._announce = announce
         self._common = {"bootstrap": bootstrap, "client_id": name, "settings": dict(settings)}
 
     def _run(self, verb: str, **arguments: Any) -> Any:
+        self._announce(self.name)
         return self._program.run({"verb": verb, **self._common, **arguments})
 
     def produce(

@@ -48,10 +48,11 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def tool(version: str, bootstrap: str) -> Tool:
+def tool(version: str, bootstrap: str, announce: Callable[[str], None]) -> Tool:
     """Runs a tool against the broker; what it printed, if it succeeded."""
 
     def run(main_class: str, *arguments: str | Path, stdin: str | None = None) -> str:
+        announce(f"tools-{version}")
         where = ("--bootstrap-server", bootstrap)
         done = java_tool(version, main_class, *where, *arguments, stdin=stdin)
         assert done.returncode == 0, f"{main_class}: {done.stdout}\n{done.stderr}"
