@@ -160,10 +160,12 @@ class Segment:
         if position == 0:
             self._first_timestamp = timestamp
         unindexed = self._bytes_since_index
-        if unindexed > self._index_interval_bytes:
+        if unindexed > self._index_interval_bytes and not self.is_index_full:
             self.offset_index.append(last_offset, position)
             self.time_index.append_if_later(latest, self._latest_offset)
             if self.is_index_full:
+                # The next append rolls. Later batches of this one, a follower's, go unindexed:
+                # a longer walk is all it costs.
                 self.limit_bytes = -1
             unindexed = 0
         self._bytes_since_index = unindexed + size_bytes
@@ -292,8 +294,6 @@ class Segment:
         for position, header in batches:
             if position != expected:
                 self._bytes_since_index = self._index_interval_bytes + 1
-            if self.is_index_full:
-                self._bytes_since_index = 0  # a longer walk is all it costs
             expected = self._note(
                 position, header.size_bytes, header.last_offset, header.max_timestamp
             )

@@ -149,6 +149,16 @@ def test_a_full_index_rolls_the_segment() -> None:
     assert len(room.read_all()) == 8
 
 
+def test_a_followers_append_may_hold_more_batches_than_its_index_has_room_for() -> None:
+    room = Room(overrides={"segment.index.bytes": "24", "index.interval.bytes": "0"})
+    room.log.append_as_follower(b"".join(replicated(b"x", offset=n) for n in range(20)))
+    assert len(room.log.segments) == 1
+    room.append(b"next")
+    assert base_offsets(room) == [0, 20]
+    assert [offset for offset, _ in room.read_all()] == list(range(21))
+    assert [room.read(offset, 1)[7] for offset in range(21)] == list(range(21))
+
+
 def test_an_offset_too_far_from_the_base_rolls_the_segment() -> None:
     room = Room()
     far = (1 << 31) + 10

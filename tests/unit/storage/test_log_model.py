@@ -238,5 +238,5 @@ class LogAgainstList(RuleBasedStateMachine):
             assert not starts or found.offset <= starts[0]
 
 
-LogAgainstList.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+LogAgainstList.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestLogAgainstList = LogAgainstList.TestCase
