@@ -11,6 +11,7 @@ other work to do. `--quick` takes about three minutes; `--only start,cpu` runs s
 
 import argparse
 import json
+import os
 import platform
 import sys
 import time
@@ -129,11 +130,17 @@ def main() -> None:
     chosen = arguments.only.split(",")
     if unknown := set(chosen) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    began = time.perf_counter()
+    load_average, began = os.getloadavg()[0], time.perf_counter()
     rows = [tell(row) for part in chosen for row in PARTS[part](quick=arguments.quick)]
     seconds = time.perf_counter() - began
     print(f"{seconds:.0f} s", file=sys.stderr)
-    result = {"python": platform.python_version(), "seconds": round(seconds), "rows": rows}
+    result = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load_average_before": round(load_average, 2),
+        "seconds": round(seconds),
+        "rows": rows,
+    }
     print(json.dumps(result))
 
 

@@ -20,6 +20,8 @@ from odradek.protocol.clock import Clock
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
 from odradek.protocol.types import NO_ID
+from odradek.replication.partition import Partition
+from odradek.storage.log import Log
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -33,7 +35,7 @@ Key = tuple[bytes | str, int]
 class WantedPartition:
     """A partition a client fetches, and what it was last told about it."""
 
-    __slots__ = ("high_watermark", "log_start_offset", "request", "topic", "topic_id")
+    __slots__ = ("found", "high_watermark", "log_start_offset", "request", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: bytes, request: FetchPartition) -> None:
         self.topic = topic
@@ -41,6 +43,17 @@ class WantedPartition:
         self.request = request
         self.high_watermark = -1
         self.log_start_offset = -1
+        # What a name and an index led to; it stays right until the partition has no role.
+        self.found: Partition | None = None
+
+    def is_current(self, log: Log) -> bool:
+        """Whether the client has every record of a log and knows its bounds."""
+        return (
+            self.request.fetch_offset == log.log_end_offset
+            and self.high_watermark == log.high_watermark
+            and self.log_start_offset == log.log_start_offset
+            and log.failure is None
+        )
 
     def note(self, data: FetchPartitionData) -> bool:
         """Remember what `data` tells; whether any of it is news."""
@@ -84,7 +97,7 @@ class FetchSession:
 class FetchContext:
     """One fetch: what is wanted, in order, and which of the results go into the answer."""
 
-    __slots__ = ("_is_incremental", "_session", "session_id", "wanted")
+    __slots__ = ("_session", "is_incremental", "session_id", "wanted")
 
     def __init__(
         self,
@@ -96,21 +109,21 @@ class FetchContext:
         self.wanted = list(wanted)
         self.session_id = session.id if session else NO_SESSION
         self._session = session
-        self._is_incremental = is_incremental
+        self.is_incremental = is_incremental
 
     def tells(self, wanted: WantedPartition, data: FetchPartitionData) -> bool:
         """Whether this result belongs in the answer."""
         if self._session is None:
             return True
         is_news = wanted.note(data)
-        if self._is_incremental and is_news:
+        if self.is_incremental and is_news:
             # Whoever was served goes to the end of the queue, so that no partition starves when
             # the response is full before its turn.
             partitions = self._session.partitions
             key = _key(wanted.topic, wanted.topic_id, wanted.request.partition)
             if key in partitions:
                 partitions[key] = partitions.pop(key)
-        return is_news or not self._is_incremental
+        return is_news or not self.is_incremental
 
 
 class FetchSessions:

@@ -116,7 +116,8 @@ class _Fetch:
         self.replica_id = request.replica_id if state is None else state.replica_id
         self.is_follower = self.replica_id >= 0
         self.isolation = _isolation(self.replica_id, request.isolation_level)
-        self._results: list[tuple[WantedPartition, FetchPartitionData]] = []
+        # None stands for "nothing that its client does not know".
+        self._results: list[tuple[WantedPartition, FetchPartitionData | None]] = []
 
     @property
     def is_complete(self) -> bool:
@@ -135,10 +136,14 @@ class _Fetch:
         self._must_tell = False
         self._results = [(wanted, self._read_one(wanted)) for wanted in self.context.wanted]
 
-    def _read_one(self, wanted: WantedPartition) -> FetchPartitionData:
+    def _read_one(self, wanted: WantedPartition) -> FetchPartitionData | None:
+        partition = wanted.found
         try:
-            return self._read_partition(self._find(wanted), wanted)
+            if partition is None or partition.role is None:
+                partition = wanted.found = self._find(wanted)
+            return self._read_partition(partition, wanted)
         except KafkaError as error:
+            wanted.found = None
             self._must_tell = True
             return self._refused(wanted, error)
 
@@ -154,7 +159,9 @@ class _Fetch:
             raise KafkaError(Errors.INCONSISTENT_TOPIC_ID)
         return partition
 
-    def _read_partition(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData:
+    def _read_partition(
+        self, partition: Partition, wanted: WantedPartition
+    ) -> FetchPartitionData | None:
         request, version = wanted.request, self._version
         partition.check_readable(
             request.current_leader_epoch, leader_only=self.is_follower or version < 11
@@ -163,6 +170,10 @@ class _Fetch:
             diverged = self._diverged(partition, wanted)
             if diverged is not None:
                 return diverged
+        if self.context.is_incremental and wanted.is_current(partition.log):
+            if self.is_follower:
+                self._note_follower(partition, wanted)
+            return None
         room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
         found = partition.read(
             request.fetch_offset,
@@ -250,29 +261,21 @@ class _Fetch:
 
     def _park_on(self, index: int) -> Parked | None:
         """Wait for the next record that a partition may show."""
-        wanted, data = self._results[index]
-        partition = self._handler.replicas.find(
-            TopicPartition(self._name(wanted), wanted.request.partition)
-        )
+        partition = self._results[index][0].found
         if partition is None:
             return None
         if self.isolation is Isolation.LOG_END:
             waiters, seen = partition.data_waiters, partition.log.log_end_offset
         else:
-            waiters, seen = partition.hw_waiters, data.high_watermark
+            waiters, seen = partition.hw_waiters, partition.log.high_watermark
         return waiters.park(seen + 1, partial(self._look, index))
-
-    def _name(self, wanted: WantedPartition) -> str:
-        if wanted.topic_id == NO_ID:
-            return wanted.topic
-        return self._handler.metadata.view.names_by_id.get(wanted.topic_id, "")
 
     def _look(self, index: int) -> None:
         """A partition moved: read it again, and answer if that is enough."""
         if self._answer.done():
             return
         wanted, seen = self._results[index]
-        self.bytes_read -= len(seen.records or b"")
+        self.bytes_read -= 0 if seen is None else len(seen.records or b"")
         self._results[index] = wanted, self._read_one(wanted)
         if self.is_complete:
             self._finish()
@@ -293,7 +296,7 @@ class _Fetch:
         topics: list[FetchableTopicResponse] = []
         last: FetchableTopicResponse | None = None
         for wanted, data in self._results:
-            if not self.context.tells(wanted, data):
+            if data is None or not self.context.tells(wanted, data):
                 continue
             if last is None or last.topic != wanted.topic or last.topic_id != wanted.topic_id:
                 last = FetchableTopicResponse(
@@ -312,7 +315,7 @@ class _Fetch:
         leaders = {
             data.current_leader.leader_id
             for _, data in self._results
-            if data.current_leader is not None
+            if data is not None and data.current_leader is not None
         }
         for leader in sorted(leaders):
             endpoint = view.endpoint(leader, self.request_context.listener)

@@ -9,6 +9,12 @@ from odradek.protocol.errors import Errors
 from odradek.protocol.legacy_records import build_message_set, iter_legacy_records
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.offsets import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from odradek.protocol.messages.topics import DeleteTopicsRequest
 from odradek.protocol.records import Record, iter_headers
 from odradek.protocol.types import random_id
 
@@ -197,6 +203,32 @@ def test_a_session_tells_only_of_changes(asker: Asker, three: str) -> None:
     go_on.session_epoch = 2
     answer = asker.ask(go_on, 11)
     assert base_offsets(answer.responses[0].partitions[0].records) == [6]
+
+
+def test_a_session_hears_of_the_bounds_and_the_end_of_a_topic(asker: Asker, three: str) -> None:
+    first = asker.fetch_response(three, 6, session_epoch=0)
+    go_on = FetchRequest(
+        max_wait_ms=0, min_bytes=0, session_id=first.session_id, session_epoch=1, topics=[]
+    )
+    assert asker.ask(go_on, 11).responses == []
+    cut = DeleteRecordsPartition(partition_index=0, offset=2)
+    asker.ask(
+        DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name=three, partitions=[cut])], timeout_ms=5000
+        ),
+        1,
+    )
+    go_on.session_epoch = 2
+    assert asker.ask(go_on, 11).responses[0].partitions[0].log_start_offset == 2
+    asker.ask(DeleteTopicsRequest(topic_names=[three], timeout_ms=5000), 3)
+    # Real Kafka deletes a moment after it has answered; then it tells the error in each answer.
+    heard = []
+    while len(heard) < 2:
+        go_on.session_epoch += 1
+        heard += [
+            p.error_code for topic in asker.ask(go_on, 11).responses for p in topic.partitions
+        ]
+    assert set(heard) <= {Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.NOT_LEADER_OR_FOLLOWER}
 
 
 def test_a_session_out_of_step_is_refused_at_the_top(asker: Asker, three: str) -> None:
