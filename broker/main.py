@@ -1,29 +1,36 @@
-"""The command line `odradek`: `odradek serve` runs a broker, and is what runs without a verb.
+"""The command line `odradek`: `odradek serve` runs a broker, and is what runs without a verb;
+`odradek cluster` runs several.
 
 Only what parses the options is imported here; the broker comes with the verb that needs it, so
 that help and completion answer at once.
 """
 
 import os
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import click
 from odradek.broker import log_output
+from odradek.broker.cluster_command import cluster
+from odradek.broker.command_line import failures_in_a_sentence, give_up, temporary_directory
+from odradek.client.cli import VERBS, LazyVerbs
 
 if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
     from odradek.broker.network.peer import Address
 
-_EXIT_UNUSABLE: Final = 2
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 
 
-class _ServeByDefault(click.Group):
+class _ServeByDefault(LazyVerbs):
     """`odradek --port 0` means `odradek serve --port 0`."""
+
+    verbs: ClassVar = {
+        **VERBS,
+        "dump-log": ("odradek.broker.dump_log", "Show what log segments hold."),
+    }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         asks_for_group = any(word in ("--help", "--version") for word in args[:1])
@@ -65,10 +72,10 @@ def serve(
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM; a second Ctrl-C ends it at once."""
     if data_dir is not None and ephemeral:
-        _give_up("Give either --data-dir or --ephemeral, not both.")
+        give_up("Give either --data-dir or --ephemeral, not both.")
     log_output.configure(log_format, log_level)
-    with ExitStack() as stack, _failures_in_a_sentence():
-        directory = stack.enter_context(_temporary_directory()) if ephemeral else data_dir
+    with ExitStack() as stack, failures_in_a_sentence():
+        directory = stack.enter_context(temporary_directory()) if ephemeral else data_dir
         given = [*options, *_as_options(host, port, directory)]
         _run(_load(config_file, given), topics)
 
@@ -100,7 +107,7 @@ def _run(config: "BrokerConfig", topics: tuple[str, ...]) -> None:
     try:
         wanted = [parse_wanted(text) for text in topics]
     except ValueError as error:
-        _give_up(f"--topic: {error}.")
+        give_up(f"--topic: {error}.")
     run_broker(config, wanted, _announce)
 
 
@@ -110,28 +117,4 @@ def _announce(address: "Address") -> None:
     print(f"Odradek ready on {address}", flush=True)
 
 
-@contextmanager
-def _failures_in_a_sentence() -> Iterator[None]:
-    from odradek.broker.failures import CannotStart
-    from odradek.broker.network.acceptor import CannotListen
-    from odradek.protocol.settings import SettingsError
-
-    try:
-        yield
-    except SettingsError as error:
-        _give_up(" ".join(f"{problem.rstrip('.')}." for problem in error.problems))
-    except (CannotStart, CannotListen) as error:
-        _give_up(str(error))
-
-
-@contextmanager
-def _temporary_directory() -> Iterator[Path]:
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(prefix="odradek-") as path:
-        yield Path(path)
-
-
-def _give_up(sentence: str) -> NoReturn:
-    click.echo(f"odradek: {sentence}", err=True)
-    sys.exit(_EXIT_UNUSABLE)
+main.add_command(cluster)

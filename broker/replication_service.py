@@ -31,6 +31,9 @@ _log = logging.getLogger(__name__)
 
 # How long the controller may take to answer before it is looked for anew.
 CONTROLLER_SECONDS: Final = 5.0
+# How often, and after which rest, a broker that stops asks again when nobody answered it.
+MAX_FAILURES: Final = 10
+FAILURE_SECONDS: Final = 0.3
 
 
 class ReplicationService:
@@ -119,19 +122,21 @@ class ReplicationService:
         config = self._config()
         if not config.controlled_shutdown_enable:
             return
-        for attempt in range(config.controlled_shutdown_max_retries + 1):
-            if attempt:
-                await asyncio.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
+        retries, failures = config.controlled_shutdown_max_retries, 0
+        while failures < MAX_FAILURES:
             try:
                 remaining = await self._ask_to_leave()
             except (KafkaError, OSError, TimeoutError) as error:
-                _log.warning("the controller did not take over: %s", error)
+                # Mostly the controller is just stopping, too, and the next one not there yet.
+                _log.info("the controller did not take over: %s", error)
+                failures += 1
+                await asyncio.sleep(FAILURE_SECONDS)
                 continue
-            if not remaining:
+            if not remaining or not retries or not self._has_company():
                 return
-            _log.warning("%d partitions have nobody else who could lead them", remaining)
-            if not self._has_company():
-                return
+            _log.warning("%d partitions have nobody yet who could lead them", remaining)
+            retries -= 1
+            await asyncio.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
 
     def _has_company(self) -> bool:
         """Whether there is anyone to wait for."""

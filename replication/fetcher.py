@@ -41,6 +41,14 @@ _log = logging.getLogger(__name__)
 EARLIEST: Final = -2
 LATEST: Final = -1
 FOR_EVER: Final = float("inf")
+# The leader has forgotten the session, as after a restart: the next request begins another.
+SESSION_ERRORS: Final = (
+    Errors.FETCH_SESSION_ID_NOT_FOUND,
+    Errors.INVALID_FETCH_SESSION_EPOCH,
+    Errors.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+FIRST_REST_SECONDS: Final = 0.02
+QUIET_FAILURES: Final = 3
 
 R = TypeVar("R", bound=Response)
 
@@ -66,11 +74,12 @@ Connect = Callable[[int], Awaitable[Link]]
 class Followed:
     """A partition that the fetcher owns, since which epoch, and until when it rests."""
 
-    __slots__ = ("epoch", "partition", "rests_until")
+    __slots__ = ("epoch", "failures", "partition", "rests_until")
 
     def __init__(self, partition: Partition, epoch: int) -> None:
         self.partition = partition
         self.epoch = epoch
+        self.failures = 0
         self.rests_until = 0.0
 
     def wanted(self) -> Wanted:
@@ -178,7 +187,10 @@ class Fetcher:
         request = self._session.request(wanted, version, self._sender(), self._limits)
         response = await link.request(request, FetchResponse, version=version)
         if response.error_code:
-            _log.info("the fetch session ended: %s", Errors.of(response.error_code).name)
+            error = Errors.of(response.error_code)
+            if error not in SESSION_ERRORS:
+                raise KafkaError(error)
+            _log.info("the fetch session ended: %s", error.name)
             self._session.restart()
             return
         self._session.answered(response.session_id)
@@ -225,15 +237,20 @@ class Fetcher:
             followed.partition.append_fetched(
                 records, leader_hw=data.high_watermark, leader_log_start=data.log_start_offset
             )
+            followed.failures = 0
         except KafkaError as failure:
             self._rest(followed, failure)
         return False
 
     def _rest(self, followed: Followed, failure: KafkaError) -> None:
-        _log.info("%s is not copied now: %s", followed.partition.where, failure)
-        fenced = failure.error is Errors.FENCED_LEADER_EPOCH
-        # A newer epoch has begun; the controller will tell us of it.
-        rest = FOR_EVER if fenced else self._backoff_seconds
+        """Rest shortly at first: mostly the leader has not heard yet what we have heard."""
+        level = logging.DEBUG if followed.failures < QUIET_FAILURES else logging.INFO
+        _log.log(level, "%s is not copied now: %s", followed.partition.where, failure)
+        rest = min(self._backoff_seconds, FIRST_REST_SECONDS * 2**followed.failures)
+        followed.failures += 1
+        if failure.error is Errors.FENCED_LEADER_EPOCH:
+            # A newer epoch has begun; the controller will tell us of it.
+            rest = FOR_EVER
         followed.rests_until = self._loop.time() + rest
 
     # Out of range ---------------------------------------------------------------------------

@@ -1,0 +1,38 @@
+"""What every verb of the command line needs: failures in a sentence, a directory that goes away."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NoReturn
+
+import click
+
+_EXIT_UNUSABLE: Final = 2
+
+
+@contextmanager
+def failures_in_a_sentence() -> Iterator[None]:
+    from odradek.broker.failures import CannotStart
+    from odradek.broker.network.acceptor import CannotListen
+    from odradek.protocol.settings import SettingsError
+
+    try:
+        yield
+    except SettingsError as error:
+        give_up(" ".join(f"{problem.rstrip('.')}." for problem in error.problems))
+    except (CannotStart, CannotListen) as error:
+        give_up(str(error))
+
+
+@contextmanager
+def temporary_directory() -> Iterator[Path]:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="odradek-") as path:
+        yield Path(path)
+
+
+def give_up(sentence: str) -> NoReturn:
+    click.echo(f"odradek: {sentence}", err=True)
+    sys.exit(_EXIT_UNUSABLE)
