@@ -41,10 +41,10 @@ class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, ClusterAdmin, TransactionAdmin,
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def start(self) -> None:
-        """Find the cluster."""
+    async def start(self, timeout_s: float | None = None) -> None:
+        """Find the cluster. Raises KafkaError when no broker answers in time."""
         try:
-            await self._cluster.start(self._timeout_s)
+            await self._cluster.start(self._timeout_s if timeout_s is None else timeout_s)
         except BaseException:
             await self._cluster.close()
             raise

@@ -82,8 +82,8 @@ class Consumer:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def start(self) -> None:
-        """Find the cluster."""
+    async def start(self, timeout_s: float | None = None) -> None:
+        """Find the cluster. Raises KafkaError when no broker answers in time."""
         self._loop = asyncio.get_running_loop()
         args = (self._cluster, self.settings, self._subscription)
         self._positions = Positions(*args, self._notify)
@@ -96,7 +96,7 @@ class Consumer:
         )
         self._cluster.on_change(self._fetcher.pump)
         try:
-            await self._cluster.start(self._timeout_s)
+            await self._cluster.start(self._timeout_s if timeout_s is None else timeout_s)
         except BaseException:
             await self._cluster.close()
             raise

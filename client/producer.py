@@ -85,7 +85,7 @@ class Producer:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self.close()
 
-    async def start(self) -> None:
+    async def start(self, timeout_s: float | None = None) -> None:
         """Find the cluster and, for idempotence, get a producer id."""
         settings = self.settings
         gate: Idempotence | Transactions
@@ -117,7 +117,7 @@ class Producer:
         self._sender.accumulator = self._accumulator
         self._cluster.on_change(self._follow_partitions)
         try:
-            await self._cluster.start(self._block_s)
+            await self._cluster.start(self._block_s if timeout_s is None else timeout_s)
             if self._is_idempotent and isinstance(gate, Idempotence):
                 await gate.start()
         except BaseException:
