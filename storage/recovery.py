@@ -205,6 +205,8 @@ class _Opener:
                 self._segments.discard(later)
                 break
             if later:
+                # Named by the next segment even if compaction left a gap before it.
+                self._producers.map_end_offset = later[0].base_offset
                 self._producers.take_snapshot()
 
     def _prepare(self, start: int) -> None:

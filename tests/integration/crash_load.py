@@ -180,8 +180,12 @@ class Follower:
 
     def step(self) -> None:
         for message in self._consumer.consume(500, timeout=0.1):
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 self._book.note(*place_and_value(message), is_ack=False)
+            # It is told of lost connections and of ends; that its place is gone is another thing.
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise AssertionError(error)
 
     def finish(self) -> None:
         self._consumer.close()

@@ -295,3 +295,19 @@ def test_an_epoch_history_that_contradicts_the_batches_is_not_believed() -> None
     damage(room, "leader-epoch-checkpoint", b"0\n3\n0 0\n1 1\n2 3\n")
     room.kill_and_open()
     assert room.log.epochs.entries == [(0, 0), (2, 2)]
+
+
+def test_snapshots_made_in_a_recovery_belong_to_segments_even_after_gaps() -> None:
+    room = CleaningRoom()
+    room.put((b"a", b"1"), producer=7)
+    room.put((b"b", b"1"), (b"b", b"2"))
+    room.log.roll()
+    room.put((b"c", b"1"))
+    segment = segment_of(room, 0)
+    *_, (position, _) = segment.batches.headers()
+    segment.batches.cut(position)
+    for offset in room.log.producers.snapshots.offsets:
+        room.files.remove(room.log.producers.snapshots.path(offset))
+    room.kill_and_open()
+    assert room.log.producers.snapshots.offsets == [3]
+    assert [row[0] for row in room.records()] == [0, 3]
