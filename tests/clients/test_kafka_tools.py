@@ -7,6 +7,7 @@ what it can. kafka-topics.sh and its like are only names for these classes.
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,17 +49,26 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def tool(version: str, bootstrap: str, announce: Callable[[str], None]) -> Tool:
-    """Runs a tool against the broker; what it printed, if it succeeded."""
+def run(version: str, announce: Callable[[str], None]) -> Tool:
+    """Runs a tool; what it printed, if it succeeded."""
 
-    def run(main_class: str, *arguments: str | Path, stdin: str | None = None) -> str:
+    def run_it(main_class: str, *arguments: str | Path, stdin: str | None = None) -> str:
         announce(f"tools-{version}")
-        where = ("--bootstrap-server", bootstrap)
-        done = java_tool(version, main_class, *where, *arguments, stdin=stdin)
+        done = java_tool(version, main_class, *arguments, stdin=stdin)
         assert done.returncode == 0, f"{main_class}: {done.stdout}\n{done.stderr}"
         return done.stdout
 
-    return run
+    return run_it
+
+
+@pytest.fixture
+def tool(run: Tool, bootstrap: str) -> Tool:
+    """Runs a tool against the broker, whose address nearly all tools take in one way."""
+    return partial(run_with, run, ("--bootstrap-server", bootstrap))
+
+
+def run_with(run: Tool, where: tuple[str, str], main_class: str, *rest: str, **named: str) -> str:
+    return run(main_class, *where, *rest, **named)
 
 
 def test_kafka_topics(tool: Tool, reference: Client, new_name: str) -> None:
@@ -156,17 +166,14 @@ def test_kafka_broker_api_versions(tool: Tool, version: str) -> None:
 
 
 @either
-def test_kafka_cluster_id(version: str, bootstrap: str, reference: Client) -> None:
-    done = java_tool(version, CLUSTER, "cluster-id", "--bootstrap-server", bootstrap)
-    assert f"Cluster ID: {reference.describe_cluster()['cluster_id']}" in done.stdout
+def test_kafka_cluster_id(run: Tool, bootstrap: str, reference: Client) -> None:
+    answer = run(CLUSTER, "cluster-id", "--bootstrap-server", bootstrap)
+    assert f"Cluster ID: {reference.describe_cluster()['cluster_id']}" in answer
 
 
-def test_kafka_producer_perf_test(
-    version: str, bootstrap: str, reference: Client, topic: str
-) -> None:
+def test_kafka_producer_perf_test(run: Tool, bootstrap: str, reference: Client, topic: str) -> None:
     load = ("--topic", topic, "--num-records", "20000", "--record-size", "200")
     properties = (f"bootstrap.servers={bootstrap}", "acks=all", "compression.type=lz4")
-    speed = ("--throughput", "-1", "--producer-props", *properties)
-    done = java_tool(version, PRODUCER_PERF, *load, *speed)
-    assert "20000 records sent" in done.stdout, done.stderr
+    answer = run(PRODUCER_PERF, *load, "--throughput", "-1", "--producer-props", *properties)
+    assert "20000 records sent" in answer
     assert reference.offset_at(topic, -1) == 20000
