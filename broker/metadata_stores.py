@@ -8,7 +8,6 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.failures import CannotStart
 from odradek.controller.store import ConnectionLost, MetadataStore
 from odradek.controller.store_embedded import EmbeddedStore
-from odradek.controller.store_zookeeper import open_zookeeper
 from odradek.protocol.clock import Clock
 
 METADATA_FILE: Final = "metadata.db"
@@ -30,6 +29,9 @@ async def open_store(
         path = Path(config.data_dirs[0]) / METADATA_FILE
         own = EmbeddedStore(clock=clock, path=path)
         return OpenedStore(own.session(), own.close)
+    # kazoo is a twentieth of a broker's start: only those pay who need it.
+    from odradek.controller.store_zookeeper import open_zookeeper
+
     try:
         zookeeper = await open_zookeeper(
             config.zookeeper_connect,
