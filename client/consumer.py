@@ -38,7 +38,7 @@ from odradek.client.values import (
     OffsetAndTimestamp,
     as_bytes,
 )
-from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.errors import Errors, KafkaError, ProtocolError
 from odradek.protocol.types import TopicPartition
 
 
@@ -262,11 +262,17 @@ class Consumer:
                     if state.prepare(self._reading):
                         self._turn += step
                         return state
-                except KafkaError as error:
-                    # Shown by this poll only if nothing else can be returned first.
-                    state.error = error
-                    self._notify()
+                except (KafkaError, ProtocolError) as error:
+                    self._cannot_read(state, error)
         return None
+
+    def _cannot_read(self, state: PartitionState, error: KafkaError | ProtocolError) -> None:
+        """Raised by the next look, and again by each one that meets the same batch: the position
+        stays before it until the application seeks past it."""
+        state.seek(state.position)
+        message = f"{state.partition} at offset {state.position}: {error}"
+        state.error = KafkaError(Errors.CORRUPT_MESSAGE, message)
+        self._notify()
 
     def _intercepted(self, records: ConsumerRecords) -> ConsumerRecords:
         for interceptor in self._interceptors:

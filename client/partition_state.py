@@ -11,6 +11,7 @@ Hot code: `next_records`. Records of a batch become ConsumerRecords in one loop.
 from collections import deque
 from typing import NamedTuple
 
+from odradek.client.record_runs import read_run
 from odradek.client.values import ConsumerRecord, Deserializer, as_bytes
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.fetch import FetchAbortedTransaction
@@ -19,7 +20,9 @@ from odradek.protocol.records import (
     BatchHeader,
     ReadableBuffer,
     check_crc,
+    iter_body,
     iter_records,
+    read_body,
     read_end_txn_marker,
 )
 from odradek.protocol.types import TopicPartition
@@ -174,16 +177,11 @@ class PartitionState:
         return bool(self.ready)
 
     def _records(self, batch: FetchedBatch, settings: "ReadSettings") -> list[ConsumerRecord]:
-        topic, index = self.partition
         header = batch.header
-        epoch = header.leader_epoch
-        is_append_time = header.attributes & LOG_APPEND_TIME_BIT != 0
-        new, kind, position = tuple.__new__, ConsumerRecord, self.position
-        records = [
-            new(kind, (topic, index, offset, time, key, value, headers, epoch, is_append_time))
-            for offset, time, key, value, headers in iter_records(batch.data, batch.at, header)
-            if offset >= position
-        ]
+        body = read_body(batch.data, batch.at, header)
+        records = self._alike(body, header) or self._unlike(body, header)
+        if header.base_offset < self.position:
+            records = [record for record in records if record.offset >= self.position]
         if settings.key is as_bytes and settings.value is as_bytes:
             return records
         return [
@@ -192,6 +190,46 @@ class PartitionState:
                 value=settings.value(record.value),  # type: ignore[arg-type]
             )
             for record in records
+        ]
+
+    def _alike(self, body: bytes, header: BatchHeader) -> list[ConsumerRecord] | None:
+        """The records if they come in runs of one shape."""
+        if header.attributes & LOG_APPEND_TIME_BIT:
+            return None
+        topic, index = self.partition
+        base_time, epoch = header.base_timestamp, header.leader_epoch
+        new, kind = tuple.__new__, ConsumerRecord
+        records: list[ConsumerRecord] = []
+        position = delta = 0
+        while delta < header.count:
+            run = read_run(body, position, delta, header.count - delta)
+            if run is None:
+                return None
+            first = header.base_offset + delta
+            rows = zip(range(first, first + run.size), run.times, run.contents, strict=True)
+            if run.has_key:
+                records += [
+                    new(kind, (topic, index, o, base_time + t, key, value, (), epoch, False))
+                    for o, t, (key, value) in rows
+                ]
+            else:
+                records += [
+                    new(kind, (topic, index, o, base_time + t, None, value, (), epoch, False))
+                    for o, t, (value,) in rows
+                ]
+            position = run.end
+            delta += run.size
+        return records if position == len(body) else None
+
+    def _unlike(self, body: bytes, header: BatchHeader) -> list[ConsumerRecord]:
+        """The records one by one; raises ProtocolError for what cannot be read."""
+        topic, index = self.partition
+        epoch = header.leader_epoch
+        is_append_time = header.attributes & LOG_APPEND_TIME_BIT != 0
+        new, kind = tuple.__new__, ConsumerRecord
+        return [
+            new(kind, (topic, index, offset, time, key, value, headers, epoch, is_append_time))
+            for offset, time, key, value, headers in iter_body(body, header)
         ]
 
     def finish_batch(self) -> None:
