@@ -26,17 +26,17 @@ _log = logging.getLogger(__name__)
 LOGS_A_TURN: Final = 50
 FLUSH_CHECK_SECONDS: Final = 1.0
 REMOVAL_SECONDS: Final = 1.0
-# As in Kafka, a broker that has just started looks at retention only after a while.
-FIRST_RETENTION_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """`seconds` is asked before each round, so that a changed setting counts from then on."""
+    """`seconds` is asked before each round, so that a changed setting counts from then on.
+    The first round may come sooner."""
 
     name: str
     seconds: Callable[[], float]
     run: Callable[[], Awaitable[None]]
+    first_seconds: float = float("inf")
 
 
 class Maintenance:
@@ -72,7 +72,12 @@ class Maintenance:
         def every(setting: str) -> Callable[[], float]:
             return lambda: getattr(self._configs.broker, setting) / 1000
 
-        yield Chore("retention", every("log_retention_check_interval_ms"), self.apply_retention)
+        yield Chore(
+            "retention",
+            every("log_retention_check_interval_ms"),
+            self.apply_retention,
+            first_seconds=self._configs.broker.log_initial_task_delay_ms / 1000,
+        )
         yield Chore("flush", lambda: FLUSH_CHECK_SECONDS, self.flush_due)
         yield Chore("removal", lambda: REMOVAL_SECONDS, self.remove_due)
         yield Chore(
@@ -88,12 +93,14 @@ class Maintenance:
         )
 
     async def _repeat(self, chore: Chore) -> None:
+        wait = min(chore.seconds(), chore.first_seconds)
         while True:
-            await asyncio.sleep(min(chore.seconds(), MAX_LONG / 1e9))
+            await asyncio.sleep(min(wait, MAX_LONG / 1e9))
             try:
                 await chore.run()
             except Exception:
                 _log.exception("The chore %r failed; it is tried again in time", chore.name)
+            wait = chore.seconds()
 
     def _each_log(self) -> list[Log]:
         """All logs that work."""
