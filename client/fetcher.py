@@ -80,6 +80,7 @@ class Fetcher:
         self._pauses: dict[int, asyncio.TimerHandle] = {}
         self._failures: dict[int, int] = {}
         self._connecting: dict[int, asyncio.Task[None]] = {}
+        self._missed: set[int] = set()
         self._is_closed = False
         self._isolation = int(settings.isolation_level == "read_committed")
 
@@ -131,8 +132,11 @@ class Fetcher:
     async def _connect(self, node: Node) -> None:
         try:
             await self._cluster.nodes.connect(node, Channel.DATA)
+            self._missed.discard(node.id)
         except KafkaError as error:
-            log.warning("cannot reach broker %s: %s", node, error)
+            # Said once for each time that it is away.
+            log.log(logging.DEBUG if node.id in self._missed else logging.WARNING, "%s", error)
+            self._missed.add(node.id)
             self._cluster.refresh_soon()
         finally:
             del self._connecting[node.id]

@@ -115,10 +115,11 @@ class Gate(Protocol):
 class Leader:
     """Requests under way to one broker."""
 
-    __slots__ = ("connecting", "in_flight")
+    __slots__ = ("connecting", "in_flight", "is_missed")
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.is_missed = False
         self.connecting: asyncio.Task[None] | None = None
 
 
@@ -248,8 +249,11 @@ class Sender:
     async def _connect(self, node: Node, leader: Leader) -> None:
         try:
             await self._cluster.nodes.connect(node, Channel.DATA)
+            leader.is_missed = False
         except KafkaError as error:
-            log.warning("cannot reach broker %s: %s", node, error)
+            # Said once for each time that it is away.
+            log.log(logging.DEBUG if leader.is_missed else logging.WARNING, "%s", error)
+            leader.is_missed = True
             self._cluster.refresh_soon()
         finally:
             leader.connecting = None

@@ -118,6 +118,8 @@ class KafkaBroker:
 
     def _format_storage(self) -> None:
         """Give the log directory its cluster id; a directory that has one is left as it is."""
+        if (self.log_dir / "meta.properties").exists():
+            return
         cluster_id = self.tool("kafka.tools.StorageTool", "random-uuid").strip()
         arguments = ("format", "--ignore-formatted", "-t", cluster_id, "-c", self._properties)
         self.tool("kafka.tools.StorageTool", *arguments)
