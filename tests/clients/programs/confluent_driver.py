@@ -115,11 +115,20 @@ def consume(job: Job) -> Job:
             fetch_wait_max_ms=100,
         )
     )
-    consumer.assign([TopicPartition(job["topic"], job["partition"], job["offset"])])
     try:
+        consumer.assign([starting_point(consumer, job)])
         return {"records": read(consumer, job["count"])}
     finally:
         consumer.close()
+
+
+def starting_point(consumer: Consumer, job: Job) -> TopicPartition:
+    """With an offset by number: librdkafka looks the others up only after half a second."""
+    partition = TopicPartition(job["topic"], job["partition"], job["offset"])
+    if job["offset"] < 0:
+        first, end = consumer.get_watermark_offsets(partition, timeout=SECONDS)
+        partition.offset = first if job["offset"] == EARLIEST else end
+    return partition
 
 
 def read(consumer: Consumer, count: int) -> list[Job]:

@@ -143,6 +143,9 @@ def consume_in_group(job: Job) -> Job:
         enable_auto_commit=False,
         fetch_max_wait_ms=100,
     )
+    # It joins again when the number of partitions becomes known, and then now and then reads
+    # nothing, of whatever broker; so it learns the number first.
+    consumer.partitions_for_topic(job["topic"])
     consumer.subscribe([job["topic"]])
     records: list[Job] = []
     deadline = time.monotonic() + SECONDS
