@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Self
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._metadata import PartitionMetadata
+from confluent_kafka.cimpl import NewTopic
 
 from tests.support.odradek import OdradekBroker
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
@@ -38,11 +39,11 @@ class Writer:
                 self._topic,
                 str(number).encode(),
                 key=str(number).encode(),
-                on_delivery=lambda error, message, number=number: self._note(error, number),
+                on_delivery=partial(self._note, number),
             )
             self._producer.poll(0)
 
-    def _note(self, error: KafkaError | None, number: int) -> None:
+    def _note(self, number: int, error: KafkaError | None, _: Message) -> None:
         if error is None:
             self.written.acked.append(number)
         else:
@@ -72,9 +73,10 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> list[int]:
     while len(at_end) < partitions:
         message: Message | None = consumer.poll(30)
         assert message is not None, f"only {len(at_end)} of {partitions} partitions ended"
-        if message.error() is None:
-            numbers.append(int(message.value()))
-        elif message.error().code() == KafkaError._PARTITION_EOF:
-            at_end.add(message.partition())
+        error, index = message.error(), message.partition()
+        if error is None:
+            numbers.append(int(message.value() or b""))
+        elif error.code() == KafkaError._PARTITION_EOF and index is not None:
+            at_end.add(index)
     consumer.close()
     return numbers
