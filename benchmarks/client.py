@@ -100,7 +100,7 @@ def main() -> None:
     if arguments.quick:
         rounds, count, sends = 1, 20_000, 300
     else:
-        rounds, count, sends = 5, 200_000, 3000
+        rounds, count, sends = 3, 100_000, 2000
     if arguments.bootstrap:
         rows = measure(arguments.bootstrap, rounds=rounds, count=count, sends=sends)
     else:
