@@ -30,7 +30,8 @@ def crowd_rows(*, quick: bool) -> Iterator[Row]:
         make_partitions(crowded)
         stack.enter_context(idle_connections(crowded))
         alone, beside = (stack.enter_context(BusyClient(each)) for each in (plain, crowded))
-        alone.round(seconds), beside.round(seconds)
+        for client in (alone, beside):
+            client.round(seconds)
         taken = [(alone.round(seconds), beside.round(seconds)) for _ in range(rounds)]
         extra_mb = rss_mb(crowded) - rss_mb(plain)
     name = "memory of 1,000 idle connections and 1,000 partitions"

@@ -17,6 +17,8 @@ from benchmarks._rows import percentile
 VALUE = b"x" * 1000
 _BATCHED = {"batch.size": 16_384, "linger.ms": 5, "queue.buffering.max.messages": 20_000}
 _UNBATCHED = {"batch.num.messages": 1, "linger.ms": 0, "queue.buffering.max.messages": 1_000}
+# Warnings and worse: below that it tells of every producer that goes.
+_LOG_LEVEL = 4
 _WAIT_SECONDS = 30.0
 
 
@@ -81,6 +83,7 @@ def consume(bootstrap: str, topic: str, seconds: float) -> Outcome:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "queued.min.messages": 1_000_000,
+            "log_level": _LOG_LEVEL,
         }
     )
     try:
@@ -114,7 +117,8 @@ class _Delivered:
 
 
 def _producer(bootstrap: str, settings: Mapping[str, int]) -> Producer:
-    return Producer({"bootstrap.servers": bootstrap, "acks": 1, **settings})
+    always = {"bootstrap.servers": bootstrap, "acks": 1, "log_level": _LOG_LEVEL}
+    return Producer({**always, **settings})
 
 
 def _connect(producer: Producer, topic: str, delivered: _Delivered) -> None:

@@ -2,7 +2,8 @@
 
 Kafka runs as its own scripts would start it: 1 GB of heap, G1, default settings, on ZooKeeper. Each
 workload first runs three times against Kafka, whose compiler needs that, and once against ours;
-then the rounds of both alternate. Each round has a topic of its own.
+then the rounds of both alternate. Each round has a topic of its own. The rows show the warm-up too:
+where it still climbs at its end, the peer was not ready, and the ratio flatters us.
 """
 
 import sys
@@ -23,7 +24,7 @@ from benchmarks._brokers import (
 from benchmarks._librdkafka import Outcome, Workload, make_topic
 from benchmarks._rows import Row, beside
 
-KAFKA_WARM_ROUNDS, OUR_WARM_ROUNDS = 3, 1
+WARM_ROUNDS = 3
 
 
 class Turn(NamedTuple):
@@ -34,32 +35,47 @@ class Turn(NamedTuple):
     """Of the server, for each record."""
 
 
+class Turns(NamedTuple):
+    """All rounds of one workload."""
+
+    ours: list[Turn]
+    theirs: list[Turn]
+    warm_up: list[Turn]
+    """Theirs, before they counted."""
+
+
+class Effort(NamedTuple):
+    warm_seconds: float
+    seconds: float
+    rounds: int
+
+
 class Contest:
     """Two running brokers, and what they are put through."""
 
-    def __init__(self, ours: Broker, theirs: Broker, *, seconds: float, rounds: int) -> None:
+    def __init__(self, ours: Broker, theirs: Broker, effort: Effort) -> None:
         self._ours, self._theirs = ours, theirs
-        self._seconds, self._rounds = seconds, rounds
+        self._effort = effort
         self._topics = 0
 
-    def run(self, workload: Workload) -> tuple[list[Turn], list[Turn]]:
-        for broker, rounds in ((self._theirs, KAFKA_WARM_ROUNDS), (self._ours, OUR_WARM_ROUNDS)):
-            for _ in range(rounds):
-                self._turn(broker, workload)
-        ours, theirs = [], []
-        for _ in range(self._rounds):
-            ours.append(self._turn(self._ours, workload))
-            theirs.append(self._turn(self._theirs, workload))
-        return ours, theirs
+    def run(self, workload: Workload) -> Turns:
+        warm_seconds, seconds, rounds = self._effort
+        warm_up = [self._turn(self._theirs, workload, warm_seconds) for _ in range(WARM_ROUNDS)]
+        self._turn(self._ours, workload, seconds)
+        turns = Turns([], [], warm_up)
+        for _ in range(rounds):
+            turns.ours.append(self._turn(self._ours, workload, seconds))
+            turns.theirs.append(self._turn(self._theirs, workload, seconds))
+        return turns
 
-    def _turn(self, broker: Broker, workload: Workload) -> Turn:
+    def _turn(self, broker: Broker, workload: Workload, seconds: float) -> Turn:
         self._topics += 1
         topic = f"bench-{self._topics}"
         make_topic(broker.bootstrap, topic)
         if workload is load.consume:
-            load.produce_batched(broker.bootstrap, topic, self._seconds)
+            load.produce_batched(broker.bootstrap, topic, seconds)
         before = cpu_seconds(broker)
-        outcome = workload(broker.bootstrap, topic, self._seconds)
+        outcome = workload(broker.bootstrap, topic, seconds)
         return Turn(outcome, (cpu_seconds(broker) - before) / outcome.records * 1e6)
 
 
@@ -98,26 +114,27 @@ def versus_rows(*, quick: bool) -> Iterator[Row]:
     if reason := why_no_kafka():
         print(f"  nothing to compare with: {reason}", file=sys.stderr)
         return
-    seconds, rounds = (1.5, 3) if quick else (8.0, 5)
+    effort = Effort(4.0, 1.5, 3) if quick else Effort(10.0, 8.0, 5)
     with ExitStack() as stack:
         theirs, ours = stack.enter_context(kafka()), stack.enter_context(odradek())
-        contest = Contest(ours, theirs, seconds=seconds, rounds=rounds)
+        contest = Contest(ours, theirs, effort)
         for workload, figures in FIGURES.items():
             turns = contest.run(workload)
-            yield from (_row(figure, *turns) for figure in figures)
+            yield from (_row(figure, turns) for figure in figures)
         taken = [rss_mb(theirs)]
         yield beside(
             "memory after load", [rss_mb(ours)], "MB", peer=KAFKA_NAME, peer_readings=taken
         )
 
 
-def _row(figure: Figure, ours: list[Turn], theirs: list[Turn]) -> Row:
+def _row(figure: Figure, turns: Turns) -> Row:
     return beside(
         figure.name,
-        [figure.of(turn) for turn in ours],
+        [figure.of(turn) for turn in turns.ours],
         figure.unit,
         peer=KAFKA_NAME,
-        peer_readings=[figure.of(turn) for turn in theirs],
+        peer_readings=[figure.of(turn) for turn in turns.theirs],
+        peer_warm_up=[round(figure.of(turn), 1) for turn in turns.warm_up],
         at_least=figure.at_least,
         at_most=figure.at_most,
     )
