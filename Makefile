@@ -1,7 +1,7 @@
 # Odradek: every task of the project. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help serve test setup check format fast unit slow bench bench-quick lock types clean
+.PHONY: help serve test test-cluster setup check format fast unit slow bench bench-quick lock types clean
 
 BIN := .venv/bin
 PACKAGES := protocol client storage controller replication broker spark_jobs
@@ -17,7 +17,10 @@ serve: .runtime ## run a broker on port 9092; needs nothing but Python
 
 test: setup check ## set up all that tests need, check, and run every test
 	@echo "unit tests"; $(PYTEST) -n 2 tests/unit tests/tidy
-	@$(PYTEST) --ignore=tests/unit --ignore=tests/tidy tests
+	@$(PYTEST) --ignore=tests/unit --ignore=tests/tidy --ignore=tests/cluster tests
+
+test-cluster: setup ## kill, freeze and restart brokers of a cluster on ZooKeeper
+	@$(PYTEST) tests/cluster
 
 setup: .dev ## make the environment, find or install Java, Go, Node, kcat, fetch Kafka's jars
 	@$(BIN)/python -m scripts.setup
