@@ -1,7 +1,8 @@
 # Odradek: every task of the project. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-cluster setup check format fast unit slow bench bench-quick lock types clean
+.PHONY: help serve test test-cluster setup check format fast unit slow bench bench-quick lock
+.PHONY: types clean
 
 BIN := .venv/bin
 PACKAGES := protocol client storage controller replication broker spark_jobs
