@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from random import Random
 
 import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -102,6 +103,35 @@ async def produce_confluent(
                 producer.poll(0.01)
     producer.flush()
     return watch.reading()
+
+
+async def fill_confluent(bootstrap: str, topic: str, count: int, value: bytes) -> dict[str, float]:
+    """What consumers read: full batches of 16 KB, however busy the machine is."""
+    return await fill(bootstrap, topic, [value] * count)
+
+
+async def mixed_confluent(bootstrap: str, topic: str, count: int, value: bytes) -> dict[str, float]:
+    """The same with sizes from half to one and a half of the given one."""
+    random = Random(1)
+    half, more = len(value) // 2, len(value) * 3 // 2
+    doubled = value + value
+    return await fill(
+        bootstrap, topic, [doubled[: random.randrange(half, more)] for _ in range(count)]
+    )
+
+
+async def fill(bootstrap: str, topic: str, values: list[bytes]) -> dict[str, float]:
+    settings = {"bootstrap.servers": bootstrap, "acks": "1"}
+    producer = ConfluentProducer({**settings, "linger.ms": 100, "batch.size": BATCH_BYTES})
+    for value in values:
+        while True:
+            try:
+                producer.produce(topic, value)
+                break
+            except BufferError:
+                producer.poll(0.01)
+    producer.flush()
+    return {}
 
 
 async def latency_odradek(bootstrap: str, topic: str, count: int, value: bytes) -> dict[str, float]:

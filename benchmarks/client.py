@@ -75,7 +75,7 @@ def measure(bootstrap: str, *, rounds: int, count: int, sends: int) -> list[Row]
     readings = Readings()
     for size_name, size in SIZES.items():
         filled = new_topic(admin)
-        load("confluent", "produce", bootstrap, filled, count, size)
+        load("confluent", "fill", bootstrap, filled, count, size)
         for _ in range(rounds):
             for client in CLIENTS:
                 target = new_topic(admin)
@@ -84,6 +84,15 @@ def measure(bootstrap: str, *, rounds: int, count: int, sends: int) -> list[Row]
                     name = f"{work}, {size_name}"
                     readings.add(f"records a second, {name}", client, count / found["seconds"])
                     readings.add(f"CPU a record, {name}", client, found["cpu"] / count * 1e6)
+    mixed = new_topic(admin)
+    load("confluent", "mixed", bootstrap, mixed, count, 100)
+    for _ in range(rounds):
+        for client in CLIENTS:
+            for work in ("poll", "iterate"):
+                found = load(client, work, bootstrap, mixed, count, 100)
+                name = f"{work}, 50 to 150 B"
+                readings.add(f"records a second, {name}", client, count / found["seconds"])
+                readings.add(f"CPU a record, {name}", client, found["cpu"] / count * 1e6)
     for _ in range(rounds):
         for client in CLIENTS:
             found = load(client, "latency", bootstrap, new_topic(admin), sends, 100)
