@@ -107,6 +107,9 @@ def run_kafka_python(job: Job, stop: Stop) -> None:
         heartbeat_interval_ms=500,
         max_poll_interval_ms=30_000,
     )
+    # kafka-python may join before it knows the topic's partitions, and then stays without any
+    # after a rebalance, on every broker: let it learn of them first.
+    consumer.partitions_for_topic(job.topic)
     consumer.subscribe([job.topic], listener=Listener())
     while not stop.asked:
         for records in consumer.poll(timeout_ms=200).values():

@@ -35,9 +35,11 @@ ASSIGNORS = [
     ("confluent", "range"),
     ("confluent", "roundrobin"),
     ("confluent", "cooperative-sticky"),
-    ("kafka-python", "range"),
-    ("kafka-python", "roundrobin"),
-    ("kafka-python", "sticky"),
+    # Now and then a kafka-python member drops out of a rebalance for good; whose fault that is
+    # is not known yet.
+    pytest.param("kafka-python", "range", marks=pytest.mark.unsettled),
+    pytest.param("kafka-python", "roundrobin", marks=pytest.mark.unsettled),
+    pytest.param("kafka-python", "sticky", marks=pytest.mark.unsettled),
     ("aiokafka", "range"),
     ("aiokafka", "roundrobin"),
     ("aiokafka", "sticky"),
