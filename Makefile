@@ -18,7 +18,9 @@ serve: .runtime ## run a broker on port 9092; needs nothing but Python
 
 test: setup check ## set up all that tests need, check, and run every test
 	@echo "unit tests"; $(PYTEST) -n 2 tests/unit tests/tidy
-	@$(PYTEST) --ignore=tests/unit --ignore=tests/tidy --ignore=tests/cluster tests
+	@echo "long tests"; $(PYTEST) -n 2 tests/long
+	@echo "tests on real servers"; $(PYTEST) $(foreach folder,unit tidy long cluster,\
+		--ignore=tests/$(folder)) tests
 
 test-cluster: setup ## kill, freeze and restart brokers of a cluster on ZooKeeper
 	@$(PYTEST) tests/cluster
