@@ -105,6 +105,17 @@ class TopicAdmin(AdminBase):
             for row in answer.topics
         }
 
+    async def wait_for_topics(self, names: Iterable[str]) -> None:
+        """Until every topic is known: a broker may hear of a new one after it was answered."""
+        listed = list(names)
+
+        async def look() -> None:
+            for described in (await self.describe_topics(listed)).values():
+                if isinstance(described, KafkaError):
+                    raise described
+
+        await self._retry(look)
+
     async def delete_topics(self, names: Iterable[str]) -> Results[str, None]:
         listed = list(names)
         request = DeleteTopicsRequest(

@@ -54,6 +54,8 @@ def create(
                 if not (exists and if_not_exists):
                     raise result
                 return False
+            # The next command may use it.
+            await admin.wait_for_topics([name])
             return True
 
     created = run(work())

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from random import Random
 
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
@@ -11,7 +10,6 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from odradek.client.admin import Admin, NewTopic, raise_failures
 from odradek.client.connection import ConnectionOptions, open_connection
 from odradek.client.consumer import Consumer
-from odradek.client.retry import Backoff, until_done
 from odradek.client.values import ConsumerRecord
 from odradek.protocol.schema import Request
 from odradek.protocol.types import TopicPartition
@@ -26,11 +24,7 @@ async def make_topic(bootstrap: str, name: str, partitions: int = 1, **configs: 
             name, partitions, 1, {key.replace("_", "."): text for key, text in configs.items()}
         )
         raise_failures(await admin.create_topics([topic]))
-
-        async def look() -> None:
-            raise_failures(await admin.describe_topics([name]))
-
-        await until_done(look, backoff=Backoff(20, 100, Random()), timeout_s=30)
+        await admin.wait_for_topics([name])
     return name
 
 

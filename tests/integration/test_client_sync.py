@@ -17,6 +17,7 @@ def test_produce_consume_and_administer_from_plain_code(
     topic = fresh("topic")
     with SyncAdmin(bootstrap_servers=bootstrap) as admin:
         raise_failures(admin.run(lambda client: client.create_topics([NewTopic(topic, 1, 1)])))
+        admin.run(lambda client: client.wait_for_topics([topic]))
         assert topic in admin.run(lambda client: client.list_topics())
     with SyncProducer(bootstrap_servers=bootstrap) as producer:
         assert producer.send(topic, b"first").result(30).offset == 0
