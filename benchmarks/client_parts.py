@@ -21,7 +21,13 @@ from odradek.client.batch import RawRecord, encode_records, sealed_batch
 from odradek.client.frame_stream import Frame, FrameStream
 from odradek.client.partition_state import PartitionState
 from odradek.protocol.compression import Codec
-from odradek.protocol.records import BatchBuilder, ProducerStamp, read_body, read_header
+from odradek.protocol.records import (
+    BatchBuilder,
+    BatchHeader,
+    ProducerStamp,
+    read_body,
+    read_header,
+)
 from odradek.protocol.types import TopicPartition
 
 from benchmarks._timing import best_us
@@ -59,11 +65,11 @@ def batch_rows(rounds: int) -> dict[str, float]:
             batch = sealed_batch(records, Codec.NONE, ProducerStamp())
             header, body = read_header(batch), read_body(batch)
 
-            def in_runs(body: bytes = body, header: object = header) -> object:
-                return state._alike(body, header) or state._unlike(body, header)  # type: ignore[arg-type]
+            def in_runs(body: bytes = body, header: BatchHeader = header) -> object:
+                return state._alike(body, header) or state._unlike(body, header)
 
-            def plainly(body: bytes = body, header: object = header) -> object:
-                return state._unlike(body, header)  # type: ignore[arg-type]
+            def plainly(body: bytes = body, header: BatchHeader = header) -> object:
+                return state._unlike(body, header)
 
             rows[f"read, {kind}, {name}"] = each(in_runs)
             rows[f"read plainly, {kind}, {name}"] = each(plainly)
