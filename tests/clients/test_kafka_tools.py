@@ -6,6 +6,7 @@ what it can. kafka-topics.sh and its like are only names for these classes.
 
 import json
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -127,7 +128,8 @@ def test_kafka_console_producer_and_consumer(tool: Tool, version: str, topic: st
 @either
 def test_kafka_get_offsets(tool: Tool, reference: Client, new_name: str) -> None:
     reference.create_topic(new_name, partitions=2)
-    records = [Record(b"a", timestamp=1_700_000_000_000), Record(b"b", timestamp=1_700_000_000_001)]
+    now_ms = int(time.time() * 1000)
+    records = [Record(b"a", timestamp=now_ms), Record(b"b", timestamp=now_ms + 1)]
     reference.produce(new_name, records, partition=1)
     latest = tool(GET_OFFSETS, "--topic", new_name)
     assert sorted(latest.split()) == [f"{new_name}:0:0", f"{new_name}:1:2"]

@@ -18,11 +18,12 @@ READ_SECONDS = 30
 
 
 async def make_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str) -> str:
-    """A topic; settings are spelled with underscores."""
+    """A topic; settings are spelled with underscores. No record is too old for it, so that tests
+    may give records the times they like."""
+    settings = {"retention.ms": "-1"}
+    settings |= {key.replace("_", "."): text for key, text in configs.items()}
     async with Admin(bootstrap_servers=bootstrap) as admin:
-        topic = NewTopic(
-            name, partitions, 1, {key.replace("_", "."): text for key, text in configs.items()}
-        )
+        topic = NewTopic(name, partitions, 1, settings)
         raise_failures(await admin.create_topics([topic]))
         await admin.wait_for_topics([name])
     return name

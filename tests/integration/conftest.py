@@ -9,8 +9,12 @@ import pytest
 from tests.support.kafka import KafkaBroker
 from tests.support.odradek import OdradekBroker
 
-# Alone and for tests: small internal topics, and groups that do not wait for latecomers.
+# Alone and for tests: small internal topics, groups that do not wait for latecomers, and retention
+# that looks all the time: a test whose records are too old for their topic fails at once, and not
+# only when it happens to run while a broker looks.
 SMALL = {
+    "log.initial.task.delay.ms": 0,
+    "log.retention.check.interval.ms": 50,
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
     "group.initial.rebalance.delay.ms": 0,

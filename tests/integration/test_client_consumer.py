@@ -67,8 +67,6 @@ def test_iteration_may_stop_and_go_on_anywhere(bootstrap: str, fresh: Fresh) -> 
     asyncio.run(run())
 
 
-# Once, on a busy machine, nothing came after seek_to_beginning.
-@pytest.mark.unsettled
 def test_seeking_pausing_and_resuming(bootstrap: str, fresh: Fresh) -> None:
     async def run() -> None:
         topic = await make_topic(bootstrap, fresh("topic"), partitions=2)
