@@ -7,8 +7,9 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PACKAGES := protocol client storage controller replication broker spark_jobs
 PYTEST := $(BIN)/pytest -q
-# Found once, when a recipe first needs it; find-python explains itself when there is none.
-FIND_PYTHON = python=$$(scripts/find-python) || exit 1;
+# Looked for only until there is an environment; find-python explains itself when there is none.
+FIND_PYTHON = if [ -x $(BIN)/python ] && [ -x $(BIN)/pip ]; then python=$(BIN)/python; \
+	else python=$$(scripts/find-python) || exit 1; fi;
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
