@@ -34,8 +34,9 @@ from odradek.broker.handlers.metadata import Identity
 from odradek.broker.links import Links
 from odradek.broker.maintenance import Maintenance
 from odradek.broker.membership import Membership, find_broker_id
-from odradek.broker.metadata_cache import ClusterView, MetadataCache
+from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.metadata_stores import open_store
+from odradek.broker.network.acceptor import MakeSocket
 from odradek.broker.network.peer import Address
 from odradek.broker.orders import Orders
 from odradek.broker.replication_service import ReplicationService
@@ -84,6 +85,7 @@ class Broker:
         on_fatal: Callable[[str], None],
         max_open_files: int | None = None,
         shared_store: EmbeddedStore | None = None,
+        make_socket: MakeSocket = socket.socket,
     ) -> None:
         """`on_fatal` is called when the broker cannot go on, with the reason. Brokers that share a
         store are a cluster, as are those of one ZooKeeper."""
@@ -95,6 +97,7 @@ class Broker:
         self._on_fatal = on_fatal
         self._max_open_files = max_open_files
         self._shared_store = shared_store
+        self._make_socket = make_socket
         self._is_clustered = shared_store is not None or not config.is_single
         self.epoch = -1
         self._threads = ThreadPoolExecutor(config.background_threads, "odradek")
@@ -141,7 +144,11 @@ class Broker:
         )
         self._make_controller()
         self._server = Server(
-            self._static, loop=self._loop, clock=self._clock, routes=self._routes()
+            self._static,
+            loop=self._loop,
+            clock=self._clock,
+            routes=self._routes(),
+            make_socket=self._make_socket,
         )
         self._server.open()
         self._undo.append(self._server.stop)
@@ -187,7 +194,7 @@ class Broker:
         self.id = await find_broker_id(
             self._static, meta, self.store, is_clustered=self._is_clustered
         )
-        chosen = meta.cluster_id or id_to_text(random_id())
+        chosen = meta.cluster_id or id_to_text(random_id(self._random.randbytes))
         self.cluster_id = await cluster_id(self.store, lambda: chosen)
 
     async def _load_logs(self) -> None:
@@ -268,7 +275,7 @@ class Broker:
             send=courier.send,
             clock=self._clock,
             random=self._random,
-            new_id=random_id,
+            new_id=partial(random_id, self._random.randbytes),
         )
 
     def _check_topic_config(self, texts: Mapping[str, str]) -> None:
@@ -318,15 +325,8 @@ class Broker:
     async def _until_told(self) -> None:
         """Wait for the view, and for our roles in it, which the controller sends right behind."""
         await self._metadata.wait_until(lambda view: self.id in view.brokers, READY_SECONDS)
-        if self._has_replicas(self._metadata.view):
+        if self._metadata.view.hosts_any(self.id):
             await self._orders.hosting.wait()
-
-    def _has_replicas(self, view: ClusterView) -> bool:
-        return any(
-            self.id in partition.replicas
-            for topic in view.topics.values()
-            for partition in topic.partitions.values()
-        )
 
     # Clients --------------------------------------------------------------------------------
 

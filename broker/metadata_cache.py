@@ -65,6 +65,14 @@ class ClusterView:
         broker = self.brokers.get(broker_id)
         return None if broker is None else broker.endpoints.get(listener)
 
+    def hosts_any(self, broker_id: int) -> bool:
+        """Whether the broker is a replica of anything."""
+        return any(
+            broker_id in partition.replicas
+            for topic in self.topics.values()
+            for partition in topic.partitions.values()
+        )
+
 
 Condition = Callable[[ClusterView], bool]
 

@@ -5,12 +5,14 @@ serve any routes of their own. Several servers may live in one process.
 """
 
 import asyncio
+import socket
 from collections.abc import Iterable
 from typing import Final
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers.versions import VersionsHandler
+from odradek.broker.network.acceptor import MakeSocket
 from odradek.broker.network.budget import MemoryBudget
 from odradek.broker.network.deadlines import FRAME_SECONDS
 from odradek.broker.network.network import Network
@@ -31,6 +33,7 @@ class Server:
         clock: Clock,
         routes: Iterable[AnyRoute] = (),
         frame_seconds: float = FRAME_SECONDS,
+        make_socket: MakeSocket = socket.socket,
     ) -> None:
         budget = MemoryBudget(config.queued_max_request_bytes)
         self.routes = VersionsHandler(routes).routes
@@ -48,6 +51,7 @@ class Server:
             service=self.dispatcher,
             budget=budget,
             frame_seconds=frame_seconds,
+            make_socket=make_socket,
         )
 
     @property

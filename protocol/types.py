@@ -3,6 +3,7 @@
 import base64
 import binascii
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -22,9 +23,9 @@ NO_ID = bytes(16)
 _RESERVED = (NO_ID, bytes(15) + b"\x01")
 
 
-def random_id() -> bytes:
+def random_id(random_bytes: Callable[[int], bytes] = os.urandom) -> bytes:
     while True:
-        raw = os.urandom(16)
+        raw = random_bytes(16)
         if raw not in _RESERVED and not id_to_text(raw).startswith("-"):
             return raw
 

@@ -173,10 +173,14 @@ class MemoryFiles:
         """Forget all faults."""
         self._faults.clear()
 
-    def crash(self, random: Random | None = None) -> None:
-        """Cut the power: what was not synced is gone, or torn at random when `random` is given."""
+    def kill(self) -> None:
+        """End the process that uses the files: what it wrote stays, what it had open is dead."""
         self.life += 1
         self._locked.clear()
+
+    def crash(self, random: Random | None = None) -> None:
+        """Cut the power: what was not synced is gone, or torn at random when `random` is given."""
+        self.kill()
         self._faults.clear()
         self._root.lose_power(random)
 

@@ -29,6 +29,10 @@ _EXHAUSTED_SECONDS: Final = 0.25
 _MAPPED_IPV4: Final = "::ffff:"
 
 
+# How a socket comes to be: the seam for simulations.
+MakeSocket = Callable[[socket.AddressFamily, socket.SocketKind], socket.socket]
+
+
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
     backlog: int
@@ -63,6 +67,7 @@ class Acceptor:
         limits: ConnectionLimits,
         complaints: Complaints,
         adopt: Callable[[socket.socket, Peer], None],
+        make_socket: MakeSocket,
     ) -> None:
         self._endpoint = endpoint
         self._loop = loop
@@ -71,6 +76,7 @@ class Acceptor:
         self._limits = limits
         self._complaints = complaints
         self._adopt = adopt
+        self._make_socket = make_socket
         self._sockets: list[socket.socket] = []
         self._pauses: dict[int, asyncio.TimerHandle] = {}
 
@@ -107,7 +113,7 @@ class Acceptor:
     def _bind_all(self) -> None:
         port = self._endpoint.port
         for family, host in _families(self._endpoint.host):
-            listening = socket.socket(family, socket.SOCK_STREAM)
+            listening = self._make_socket(family, socket.SOCK_STREAM)
             self._sockets.append(listening)
             listening.setblocking(False)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

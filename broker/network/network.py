@@ -11,7 +11,7 @@ from itertools import cycle
 from typing import Final
 
 from odradek.broker.config import BrokerConfig
-from odradek.broker.network.acceptor import Acceptor, CannotListen, SocketOptions
+from odradek.broker.network.acceptor import Acceptor, CannotListen, MakeSocket, SocketOptions
 from odradek.broker.network.budget import MemoryBudget
 from odradek.broker.network.cold_reads import ColdReads
 from odradek.broker.network.complaints import Complaints
@@ -40,6 +40,7 @@ class Listener:
         options: SocketOptions,
         surroundings: Surroundings,
         complaints: Complaints,
+        make_socket: MakeSocket,
     ) -> None:
         self.name = endpoint.listener
         self.limits = limits
@@ -53,6 +54,7 @@ class Listener:
             limits=limits,
             complaints=complaints,
             adopt=self._adopt,
+            make_socket=make_socket,
         )
 
     def _adopt(self, connected: socket.socket, peer: Peer) -> None:
@@ -69,9 +71,12 @@ class Network:
         service: Service,
         budget: MemoryBudget,
         frame_seconds: float = FRAME_SECONDS,
+        make_socket: MakeSocket = socket.socket,
     ) -> None:
+        """`make_socket` makes the sockets that listen, and thereby all that connect to them."""
         self._budget = budget
         self._frame_seconds = frame_seconds
+        self._make_socket = make_socket
         self._complaints = Complaints(log, clock)
         self._cold_reads = ColdReads(loop)
         self._surroundings = Surroundings(loop, clock, service, self._cold_reads)
@@ -142,6 +147,7 @@ class Network:
             options=_socket_options(config),
             surroundings=self._surroundings,
             complaints=self._complaints,
+            make_socket=self._make_socket,
         )
 
 
