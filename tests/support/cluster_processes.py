@@ -1,20 +1,47 @@
-"""A cluster of ours as processes on a real ZooKeeper, to be stopped, killed and frozen."""
+"""A cluster of ours as processes on a real ZooKeeper, to be stopped, killed and frozen.
+
+What the cluster looks like is asked of every broker that can answer, each over a connection of its
+own. A client would do for one of them: librdkafka keeps few connections open, and when the one it
+has leads to a frozen broker, it waits there for its whole socket timeout.
+"""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._metadata import PartitionMetadata
 from confluent_kafka.cimpl import NewTopic
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 
 from tests.support.odradek import OdradekBroker
+from tests.support.raw_client import RawClient
 
 PATIENCE = 60.0
 SESSION_MS = 3000
+METADATA_VERSION = 9
+# What a healthy cluster never has to say, whatever is done to its processes.
+ALARMS = ("below its high watermark", "Traceback", "CRITICAL")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """A partition as one broker tells its clients."""
+
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+View = Mapping[int, PartitionView]
 
 
 class ProcessCluster:
@@ -26,6 +53,7 @@ class ProcessCluster:
         *,
         overrides: Mapping[str, object] | None = None,
     ) -> None:
+        self.zookeeper = zookeeper
         settings = {
             "zookeeper.connect": zookeeper,
             "zookeeper.session.timeout.ms": SESSION_MS,
@@ -39,41 +67,114 @@ class ProcessCluster:
             )
             for number in range(1, brokers + 1)
         }
+        self._frozen: set[int] = set()
+        self._former_output: list[str] = []
 
     @property
     def bootstrap(self) -> str:
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
+    @property
+    def awake(self) -> list[int]:
+        """The brokers that run and are not frozen."""
+        return [
+            number
+            for number, broker in self.brokers.items()
+            if broker.process is not None
+            and broker.process.is_running
+            and number not in self._frozen
+        ]
+
     def __enter__(self) -> Self:
-        self._each(OdradekBroker.start)
-        self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        self.each(OdradekBroker.start)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._each(OdradekBroker.kill)
+        self.each(OdradekBroker.kill)
 
-    def _each(self, act: Callable[[OdradekBroker], object]) -> None:
+    def each(self, act: Callable[[OdradekBroker], object]) -> None:
+        """Do the same to all brokers at once."""
         with ThreadPoolExecutor(len(self.brokers)) as threads:
             list(threads.map(act, self.brokers.values()))
 
-    def make(self, topic: str, *, partitions: int, replicas: int, **config: str) -> None:
-        new = NewTopic(topic, partitions, replicas, config=config)
-        self._admin.create_topics([new])[topic].result(PATIENCE)
-        self.until(topic, lambda p: len(p.isrs) == replicas)
+    # Faults ---------------------------------------------------------------------------------
 
-    def partitions(self, topic: str) -> dict[int, PartitionMetadata]:
-        """What clients are told; nothing when the broker that was asked is frozen."""
+    def start(self, number: int) -> None:
+        process = self.brokers[number].process
+        if process is not None:
+            self._former_output += process.output
+        self.brokers[number].start()
+
+    def stop(self, number: int) -> None:
+        self.brokers[number].stop()
+
+    def kill(self, number: int) -> None:
+        self.brokers[number].kill()
+
+    @contextmanager
+    def frozen(self, number: int) -> Iterator[None]:
+        process = self.brokers[number].process
+        assert process is not None
+        process.pause()
+        self._frozen.add(number)
         try:
-            return dict(self._admin.list_topics(topic, timeout=3).topics[topic].partitions)
-        except KafkaException:
-            return {}
+            yield
+        finally:
+            process.resume()
+            self._frozen.discard(number)
+
+    def alarms(self) -> list[str]:
+        """Whatever brokers said that they must never say."""
+        output = list(self._former_output)
+        for broker in self.brokers.values():
+            output += [] if broker.process is None else broker.process.output
+        return [line for line in output if any(alarm in line for alarm in ALARMS)]
+
+    # What clients are told ------------------------------------------------------------------
+
+    def make(self, topic: str, *, partitions: int, replicas: int, **config: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        new = NewTopic(topic, partitions, replicas, config=config)
+        admin.create_topics([new])[topic].result(PATIENCE)
+        self.until(topic, lambda p: len(p.isr) == replicas)
+
+    def partitions(self, topic: str, number: int | None = None) -> View:
+        """As one broker tells; nothing when it does not know the topic."""
+        response = self._metadata(self.awake[0] if number is None else number, topic)
+        return {
+            p.partition_index: PartitionView(
+                p.leader_id, p.leader_epoch, tuple(p.isr_nodes), tuple(p.replica_nodes)
+            )
+            for t in response.topics
+            for p in t.partitions
+        }
 
     def controller(self) -> int:
-        return int(self._admin.list_topics(timeout=10).controller_id)
+        return self._metadata(self.awake[0]).controller_id
 
-    def until(self, topic: str, condition: Callable[[PartitionMetadata], bool]) -> None:
-        """Wait until all partitions are so, as clients are told."""
+    def until(self, topic: str, condition: Callable[[PartitionView], bool]) -> None:
+        """Wait until all partitions are so, as every broker tells that can be asked."""
+        self.until_seen(
+            topic,
+            lambda views: all(view and all(map(condition, view.values())) for view in views),
+        )
+
+    def until_seen(self, topic: str, condition: Callable[[list[View]], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not (found := self.partitions(topic)) or not all(map(condition, found.values())):
-            assert time.monotonic() < deadline, {i: (p.leader, p.isrs) for i, p in found.items()}
-            time.sleep(0.1)
+        while not condition(views := [self._view(number, topic) for number in self.awake]):
+            assert time.monotonic() < deadline, views
+            time.sleep(0.05)
+
+    def _view(self, number: int, topic: str) -> View:
+        try:
+            return self.partitions(topic, number)
+        except OSError:
+            return {}
+
+    def _metadata(self, number: int, topic: str | None = None) -> MetadataResponse:
+        wanted = None if topic is None else [MetadataRequestTopic(name=topic)]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        with RawClient(self.brokers[number].port) as client:
+            response = client.ask(request, METADATA_VERSION)
+        assert isinstance(response, MetadataResponse)
+        return response

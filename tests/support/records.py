@@ -12,6 +12,8 @@ FLUSH_SECONDS = 60
 @dataclass
 class Written:
     acked: list[int] = field(default_factory=list)
+    acked_in: dict[int, int] = field(default_factory=dict)
+    """How many are acknowledged in each partition."""
     failed: list[tuple[int, str]] = field(default_factory=list)
 
 
@@ -43,9 +45,11 @@ class Writer:
             )
             self._producer.poll(0)
 
-    def _note(self, number: int, error: KafkaError | None, _: Message) -> None:
+    def _note(self, number: int, error: KafkaError | None, message: Message) -> None:
         if error is None:
+            index = message.partition() or 0
             self.written.acked.append(number)
+            self.written.acked_in[index] = self.written.acked_in.get(index, 0) + 1
         else:
             self.written.failed.append((number, error.name()))
 
@@ -57,6 +61,13 @@ class Writer:
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> list[int]:
     """Every committed record of a topic, in the order of each partition."""
+    return [
+        n for numbers in read_partitions(bootstrap, topic, partitions).values() for n in numbers
+    ]
+
+
+def read_partitions(bootstrap: str, topic: str, partitions: int) -> dict[int, list[int]]:
+    """Every committed record of a topic, partition by partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -68,15 +79,15 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> list[int]:
         }
     )
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
-    numbers: list[int] = []
+    numbers: dict[int, list[int]] = {index: [] for index in range(partitions)}
     at_end: set[int] = set()
     while len(at_end) < partitions:
         message: Message | None = consumer.poll(30)
         assert message is not None, f"only {len(at_end)} of {partitions} partitions ended"
-        error, index = message.error(), message.partition()
+        error, index = message.error(), message.partition() or 0
         if error is None:
-            numbers.append(int(message.value() or b""))
-        elif error.code() == KafkaError._PARTITION_EOF and index is not None:
+            numbers[index].append(int(message.value() or b""))
+        elif error.code() == KafkaError._PARTITION_EOF:
             at_end.add(index)
     consumer.close()
     return numbers

@@ -1,0 +1,57 @@
+"""A steady load: numbers written all the time, each with its fate, and what must hold of them."""
+
+import time
+from collections.abc import Collection
+from itertools import count, pairwise
+from threading import Event, Thread
+
+from tests.support.records import Writer, Written, read_partitions
+
+
+class Load:
+    """Writes numbers, about a thousand a second, until it is told to stop."""
+
+    def __init__(self, bootstrap: str, topic: str, **settings: object) -> None:
+        self._writer = Writer(bootstrap, topic, **settings)
+        self._stop = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        numbers = count()
+        while not self._stop.wait(0.01):
+            self._writer.write(next(numbers) for _ in range(10))
+
+    @property
+    def written(self) -> Written:
+        return self._writer.written
+
+    def wait_for_progress(self, partitions: Collection[int], seconds: float = 30.0) -> float:
+        """Until something more is acknowledged in each of these; how long that took."""
+        begun, before = time.monotonic(), dict(self.written.acked_in)
+        while not all(
+            self.written.acked_in.get(index, 0) > before.get(index, 0) for index in partitions
+        ):
+            assert time.monotonic() < begun + seconds, f"{self.written.acked_in} after {before}"
+            time.sleep(0.01)
+        return time.monotonic() - begun
+
+    def finish(self) -> Written:
+        self._stop.set()
+        self._thread.join()
+        return self._writer.finish()
+
+
+def check_nothing_lost(bootstrap: str, topic: str, partitions: int, written: Written) -> None:
+    """All that was acknowledged is there once and in order, and nothing else is."""
+    assert not written.failed
+    by_partition = read_partitions(bootstrap, topic, partitions)
+    read = [number for numbers in by_partition.values() for number in numbers]
+    assert len(read) == len(set(read)), "a record is there twice"
+    lost = sorted(set(written.acked) - set(read))
+    assert not lost, f"{len(lost)} acknowledged records are lost: {lost[:10]}"
+    assert set(read) == set(written.acked)
+    for index, numbers in by_partition.items():
+        assert all(one < two for one, two in pairwise(numbers)), (
+            f"partition {index} is not in order"
+        )
