@@ -249,7 +249,9 @@ class Broker:
         return self._metadata.view.endpoint(broker_id, listener)
 
     def _is_known(self, where: TopicPartition) -> bool:
-        return self._metadata.view.partition(where) is not None
+        """Until the controller has told, nobody here can say that something is not."""
+        view = self._metadata.view
+        return not view.is_told or view.partition(where) is not None
 
     # The cluster ----------------------------------------------------------------------------
 
@@ -296,9 +298,9 @@ class Broker:
         if self._replication is not None:
             self._replication.start(self.replicas, self._controller)
         await membership.join()
-        self._undo.append(membership.leave)
+        # Whoever is controller next must not count on a broker that is on its way out.
+        self._undo += [self._controller.close, membership.leave]
         self._controller.start()
-        self._undo.append(self._controller.close)
         self._tasks.append(self._loop.create_task(self._watch_controller()))
         try:
             await asyncio.wait_for(self._until_told(), READY_SECONDS)
@@ -323,10 +325,9 @@ class Broker:
             self._on_fatal(f"the metadata store failed: {error}")
 
     async def _until_told(self) -> None:
-        """Wait for the view, and for our roles in it, which the controller sends right behind."""
+        """Wait for the view, and for our roles, which the controller sends right behind."""
         await self._metadata.wait_until(lambda view: self.id in view.brokers, READY_SECONDS)
-        if self._metadata.view.hosts_any(self.id):
-            await self._orders.hosting.wait()
+        await self._orders.hosting.wait()
 
     # Clients --------------------------------------------------------------------------------
 

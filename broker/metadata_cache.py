@@ -53,6 +53,11 @@ class ClusterView:
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
     names_by_id: Mapping[bytes, str] = field(default_factory=dict)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether a controller has said anything yet; before that, not even we are there."""
+        return bool(self.brokers)
+
     def topic(self, name: str, topic_id: bytes = NO_ID) -> TopicInfo | None:
         """The topic of this id, or of this name when no id is given."""
         return self.topics.get(name if topic_id == NO_ID else self.names_by_id.get(topic_id, ""))
@@ -64,14 +69,6 @@ class ClusterView:
     def endpoint(self, broker_id: int, listener: str) -> Endpoint | None:
         broker = self.brokers.get(broker_id)
         return None if broker is None else broker.endpoints.get(listener)
-
-    def hosts_any(self, broker_id: int) -> bool:
-        """Whether the broker is a replica of anything."""
-        return any(
-            broker_id in partition.replicas
-            for topic in self.topics.values()
-            for partition in topic.partitions.values()
-        )
 
 
 Condition = Callable[[ClusterView], bool]

@@ -1,9 +1,11 @@
 """What each broker is told after a plan was carried out: Kafka's three control requests. Pure.
 
-Order for one broker: who lives (UpdateMetadata without partitions), then what it leads and follows
-(LeaderAndIsr), then what others lead (UpdateMetadata), then what it must stop (StopReplica). So a
+Order for one broker: who lives (UpdateMetadata), then what it leads and follows (LeaderAndIsr),
+then what changed for its clients (UpdateMetadata), then what it must stop (StopReplica). So a
 leader is known by address before anyone is told to follow it, and leads before clients hear of it.
-Every request carries the controller's epoch and the epoch of the broker it is meant for.
+A newcomer is told with the first request all that did not change just now: its clients may be
+there already, and take a topic that it has not heard of for one that is not. Every request carries
+the controller's epoch and the epoch of the broker it is meant for.
 """
 
 from collections.abc import Iterable
@@ -53,7 +55,7 @@ def announce(image: ClusterImage, plan: Plan, sender: Sender) -> list[tuple[int,
     mail = _Mail(image, plan, sender)
     requests: list[tuple[int, ControlRequest]] = []
     if plan.members_changed:
-        requests += [(broker.id, mail.metadata(broker, [])) for broker in mail.brokers]
+        requests += mail.who_lives()
     for broker in mail.brokers:
         request = mail.leader_and_isr(broker)
         if request is not None:
@@ -133,21 +135,26 @@ class _Mail:
             if (endpoint := b.endpoint(self._sender.listener)) is not None
         ]
 
+    def who_lives(self) -> list[tuple[int, ControlRequest]]:
+        """UpdateMetadata for all; newcomers also hear where everything is that stays as it is."""
+        settled = [where for where in self._everything() if where not in self._plan.states]
+        topics = self._metadata_topics(settled) if self._plan.welcome else []
+        return [
+            (broker.id, self.metadata(broker, topics if broker.id in self._plan.welcome else []))
+            for broker in self.brokers
+        ]
+
     def metadata_of_partitions(self) -> list[tuple[int, ControlRequest]]:
-        """UpdateMetadata with all partitions for newcomers, with changed ones for the others."""
+        """UpdateMetadata with what changed."""
         changed = set(self._plan.states) | {
             where
             for name in self._plan.vanishing
             for where in self._image.topics[name].partitions()
         }
-        requests: list[tuple[int, ControlRequest]] = []
-        some = self._metadata_topics(sorted(changed))
-        everything = self._metadata_topics(self._everything()) if self._plan.welcome else []
-        for broker in self.brokers:
-            topics = everything if broker.id in self._plan.welcome else some
-            if topics:
-                requests.append((broker.id, self.metadata(broker, topics)))
-        return requests
+        topics = self._metadata_topics(sorted(changed))
+        if not topics:
+            return []
+        return [(broker.id, self.metadata(broker, topics)) for broker in self.brokers]
 
     def metadata(
         self, broker: Broker, topics: list[UpdateMetadataTopicState]

@@ -51,6 +51,9 @@ _FIRST_WITH_LISTENER_ERRORS: Final = 6
 _FIRST_BY_ID: Final = 12
 _BROKERS: Final = 1
 
+# How long clients of a broker that just started are kept waiting for its controller's word.
+TOLD_SECONDS: Final = 10.0
+
 # Creates topics and says what became of each: NONE when the view has it, else why not.
 CreateMissing = Callable[[Set[str]], Awaitable[Mapping[str, Errors]]]
 
@@ -105,6 +108,8 @@ class MetadataHandler:
         self, request: MetadataRequest, context: RequestContext
     ) -> MetadataResponse | Awaitable[MetadataResponse]:
         view = self._metadata.view
+        if not view.is_told:
+            return self._when_told(request, context)
         wanted = request.topics
         if wanted is None or (context.version == 0 and not wanted):
             return self._response(request, context, list(view.topics.values()), {})
@@ -114,6 +119,16 @@ class MetadataHandler:
             if missing:
                 return self._after_creation(request, context, missing)
         return self._named(request, context, {})
+
+    async def _when_told(
+        self, request: MetadataRequest, context: RequestContext
+    ) -> MetadataResponse:
+        """A broker that just started has heard nothing yet, and "nothing" would be a lie. Should
+        no controller be there, the client had better ask another broker."""
+        if not await self._metadata.wait_until(lambda view: view.is_told, TOLD_SECONDS):
+            raise KafkaError(Errors.BROKER_NOT_AVAILABLE, "no controller has told this broker yet")
+        answer = self.metadata(request, context)
+        return answer if isinstance(answer, MetadataResponse) else await answer
 
     async def _after_creation(
         self, request: MetadataRequest, context: RequestContext, missing: Set[str]

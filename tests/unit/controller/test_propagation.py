@@ -47,12 +47,20 @@ def test_a_death_is_told_before_its_consequences():
 
 def test_a_newcomer_is_told_everything_and_the_others_who_came():
     requests = told("brokers 1 2; topic t 1,3; topic u 1; 3 returns")
-    assert outline(requests) == "1:metadata 2:metadata 3:metadata 3:roles 3:metadata"
-    roles, everything = [request for broker, request in requests if broker == 3][1:]
+    assert outline(requests) == "1:metadata 2:metadata 3:metadata 3:roles"
+    everything, roles = [request for broker, request in requests if broker == 3]
     assert roles.type == FULL
     assert [topic.topic_name for topic in roles.topic_states] == ["t"]
     assert [topic.topic_name for topic in everything.topic_states] == ["t", "u"]
     assert [topic.topic_name for topic in requests[0][1].topic_states] == []
+
+
+def test_a_newcomer_leads_before_its_clients_hear_of_it():
+    requests = told("brokers 1 2; topic t 3; topic u 1; 3 dies; 3 returns")
+    first, roles, last = [request for broker, request in requests if broker == 3]
+    assert [topic.topic_name for topic in first.topic_states] == ["u"]
+    assert [topic.topic_name for topic in roles.topic_states] == ["t"]
+    assert [topic.topic_name for topic in last.topic_states] == ["t"]
 
 
 def test_an_isr_change_is_metadata_only():
