@@ -68,10 +68,7 @@ class Dispatcher:
         handlers: int,
         max_queued: int,
     ) -> None:
-        # Beside each route its versions as a range: testing that is a third of the price.
-        self._routes = {
-            key: (route, range(*_bounds(route))) for key, route in table_of(routes).items()
-        }
+        self.use(routes)
         self._loop = loop
         self._budget = budget
         self._handlers = handlers
@@ -83,6 +80,13 @@ class Dispatcher:
         self._answered: dict[Conversation, None] = {}
         self._is_scheduled = False
         self._tasks: set[asyncio.Future[Response | None]] = set()
+
+    def use(self, routes: Iterable[AnyRoute]) -> None:
+        """Serve these from now on; what has begun ends as it began. Safe from any thread."""
+        # Beside each route its versions as a range: testing that is a third of the price.
+        self._routes = {
+            key: (route, range(*_bounds(route))) for key, route in table_of(routes).items()
+        }
 
     @property
     def queued_requests(self) -> int:

@@ -115,6 +115,7 @@ _APIS: Final = {
 }
 
 API_KEYS: Final = tuple(_APIS)
+API_NAMES: Final = tuple(name for name, _ in _APIS.values())
 
 
 @dataclass(frozen=True, slots=True)
