@@ -27,6 +27,7 @@ from odradek.broker.coordinator.internal_topics import internal_topics
 from odradek.broker.data_dirs import lock_all
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.failures import CannotStart
+from odradek.broker.fault_routes import FaultPoint
 from odradek.broker.flushing import Flusher
 from odradek.broker.group_service import GroupService
 from odradek.broker.handlers.cluster import ClusterHandler
@@ -46,11 +47,7 @@ from odradek.broker.wanted_topics import WantedTopic, make_topics
 from odradek.client.connection import ConnectionOptions
 from odradek.controller import paths
 from odradek.controller.controller import Controller
-from odradek.controller.registration import (
-    BrokerIdTaken,
-    cluster_id,
-    prepare,
-)
+from odradek.controller.registration import BrokerIdTaken, cluster_id, prepare
 from odradek.controller.store import StoreError
 from odradek.controller.store_embedded import EmbeddedStore
 from odradek.controller.topics import TopicRules
@@ -360,6 +357,10 @@ class Broker:
         if self._is_clustered:
             yield from ClusterHandler(orders=self._orders, controller=self._controller).routes()
 
+    def fault_point(self) -> FaultPoint:
+        """Where faults are let in; until one is asked for, requests pass nothing of the kind."""
+        return FaultPoint(self._server, self._metadata)
+
     # Background -----------------------------------------------------------------------------
 
     def _follow_configs(self) -> None:
@@ -422,8 +423,12 @@ class Broker:
 
     # Stop -----------------------------------------------------------------------------------
 
-    async def stop(self, *, hand_over: bool = True) -> None:
-        """Hand over, answer what has begun, make everything durable, leave."""
+    async def stop(self, *, hand_over: bool = True, is_clean: bool = True) -> None:
+        """Hand over, answer what has begun, make everything durable, leave. Unless it is clean:
+        then connections break, and the logs are left as by a process that was killed."""
+        if not is_clean:
+            self._undo.remove(self._close_logs)
+            await self._server.stop(drain_seconds=0)
         if self._replication is not None and hand_over:
             await self._replication.hand_over()
         await self._undo_all()
