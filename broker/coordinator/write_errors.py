@@ -1,4 +1,4 @@
-"""What a client hears when the coordinator's own log refuses a record: Kafka's two tables.
+"""What a client hears when the coordinator's own log refuses a record: Kafka's tables.
 
 A client knows nothing of the internal topic, so errors of its partition become errors of the
 coordinator, which make the client look for it again.
@@ -30,6 +30,13 @@ _GROUP_ERRORS: Final[Mapping[Errors, Errors]] = {
     Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
     Errors.INVALID_FETCH_SIZE: Errors.UNKNOWN_SERVER_ERROR,
 }
+_TRANSACTION_ERRORS: Final[Mapping[Errors, Errors]] = {
+    **_COORDINATOR_ERRORS,
+    # It may be written or not: whoever asks again hears what it became.
+    Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.MESSAGE_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+    Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+}
 
 
 def commit_error(error: Errors) -> Errors:
@@ -40,3 +47,8 @@ def commit_error(error: Errors) -> Errors:
 def group_error(error: Errors) -> Errors:
     """For members whose generation was to be written down."""
     return _GROUP_ERRORS.get(error, error)
+
+
+def transaction_error(error: Errors) -> Errors:
+    """For producers whose transaction was to be written down."""
+    return _TRANSACTION_ERRORS.get(error, error)

@@ -1,0 +1,186 @@
+"""The transaction coordinator in its place: what it hears of the broker, whom it speaks to.
+
+Leaders of `__transaction_state` are told to the coordinator as they change. Markers go out to the
+leaders of partitions and come in for those that this broker leads; questions whether a partition
+belongs to a transaction go out to coordinators. A broker alone has only itself to speak to.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.group_coordinator import GroupCoordinator
+from odradek.broker.coordinator.partition_log import PartitionLog
+from odradek.broker.coordinator.placement import TRANSACTION_TOPIC
+from odradek.broker.coordinator.txn_completion import Marker
+from odradek.broker.coordinator.txn_config import TxnConfig
+from odradek.broker.coordinator.txn_coordinator import TransactionCoordinator
+from odradek.broker.handlers.transactions import TransactionsHandler
+from odradek.broker.handlers.transactions_admin import TransactionsAdminHandler
+from odradek.broker.handlers.transactions_offsets import TxnOffsetsHandler
+from odradek.broker.links import Links
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.routes import AnyRoute
+from odradek.broker.txn_marker_sender import MarkerSender
+from odradek.broker.txn_marker_writer import MarkerWriter
+from odradek.broker.txn_questions import TxnQuestions
+from odradek.broker.txn_verification import TxnVerifier
+from odradek.controller.producer_ids import ProducerIds
+from odradek.protocol.clock import Clock
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.messages.transaction_admin import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from odradek.protocol.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from odradek.protocol.types import TopicPartition
+from odradek.replication.partition import Partition
+from odradek.replication.replicas import Replicas
+
+# A coordinator that does not answer within this time is as good as away; producers ask again.
+QUESTION_SECONDS: Final = 5.0
+
+
+class TransactionService:
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        *,
+        broker_id: int,
+        replicas: Replicas,
+        metadata: MetadataCache,
+        links: Links | None,
+        groups: GroupCoordinator,
+        group_partitions: Callable[[], int],
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._replicas = replicas
+        self._metadata = metadata
+        self._links = links
+        self._groups = groups
+        self._group_partitions = group_partitions
+        self._clock = clock
+        self._loop = loop
+        self._marker_seconds = config().request_timeout_ms / 1000
+        self.coordinator = TransactionCoordinator(
+            TxnConfig.of(config()),
+            clock=clock,
+            loop=loop,
+            open_log=self._open_log,
+            partition_count=self._partition_count,
+            send_markers=lambda completion: self._sender.send(completion),
+        )
+        self._questions = TxnQuestions(
+            local_id=broker_id,
+            metadata=metadata,
+            coordinator=self.coordinator,
+            ask=self._ask_coordinator,
+            loop=loop,
+        )
+        self.verifier = TxnVerifier(
+            self._questions.ask,
+            is_enabled=lambda: config().transaction_partition_verification_enable,
+        )
+        self._writer = MarkerWriter(
+            replicas=replicas,
+            clock=clock,
+            loop=loop,
+            timeout_ms=config().request_timeout_ms,
+            revoke=self.verifier.revoke,
+            offsets_ended=self._offsets_ended,
+        )
+        self._sender = MarkerSender(
+            local_id=broker_id,
+            metadata=metadata,
+            writer=self._writer,
+            ask=self._ask_leader,
+            loop=loop,
+        )
+        replicas.listen(self._role_changed)
+
+    def routes(self, ids: ProducerIds) -> Iterator[AnyRoute]:
+        yield from TransactionsHandler(
+            coordinator=self.coordinator,
+            ids=ids,
+            metadata=self._metadata,
+            group_partitions=self._group_partitions,
+            loop=self._loop,
+        ).routes()
+        yield from TxnOffsetsHandler(
+            groups=self._groups,
+            group_partitions=self._group_partitions,
+            verifier=self.verifier,
+            replicas=self._replicas,
+            metadata=self._metadata,
+            clock=self._clock,
+            loop=self._loop,
+        ).routes()
+        yield from TransactionsAdminHandler(
+            coordinator=self.coordinator,
+            writer=self._writer,
+            replicas=self._replicas,
+            clock=self._clock,
+            loop=self._loop,
+        ).routes()
+
+    def start(self) -> None:
+        self.coordinator.start()
+
+    async def close(self) -> None:
+        self.coordinator.close()
+        await self._sender.close()
+        await self._questions.close()
+
+    # What it hears --------------------------------------------------------------------------
+
+    def _partition_count(self) -> int:
+        topic = self._metadata.view.topics.get(TRANSACTION_TOPIC)
+        return self.coordinator.config.partitions if topic is None else len(topic.partitions)
+
+    def _open_log(self, partition: int, epoch: int) -> PartitionLog:
+        hosted = self._replicas.hosted(TopicPartition(TRANSACTION_TOPIC, partition))
+        return PartitionLog(hosted, epoch, loop=self._loop)
+
+    def _role_changed(self, partition: Partition) -> None:
+        topic, index = partition.where
+        if topic != TRANSACTION_TOPIC:
+            return
+        runtime = self.coordinator.runtime
+        if partition.is_leader:
+            runtime.elected(index, partition.leader_epoch)
+        elif partition.role is None:
+            runtime.resigned(index)
+        else:
+            runtime.resigned(index, partition.leader_epoch)
+
+    def _offsets_ended(self, partition: int, marker: Marker, offset: int) -> None:
+        self._groups.runtime.end_transaction(
+            partition, marker.producer_id, offset=offset, committed=marker.commit
+        )
+
+    # Whom it speaks to ----------------------------------------------------------------------
+
+    async def _ask_coordinator(
+        self, broker_id: int, request: AddPartitionsToTxnRequest
+    ) -> AddPartitionsToTxnResponse:
+        return await self._others.ask(
+            broker_id, request, AddPartitionsToTxnResponse, timeout_s=QUESTION_SECONDS
+        )
+
+    async def _ask_leader(
+        self, broker_id: int, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse:
+        return await self._others.ask(
+            broker_id, request, WriteTxnMarkersResponse, timeout_s=self._marker_seconds
+        )
+
+    @property
+    def _others(self) -> Links:
+        if self._links is None:
+            raise KafkaError(Errors.BROKER_NOT_AVAILABLE, "this broker is alone")
+        return self._links
