@@ -87,6 +87,11 @@ class Dispatcher:
         self._routes = {
             key: (route, range(*_bounds(route))) for key, route in table_of(routes).items()
         }
+        self._shortcuts = {
+            key.to_bytes(2): route.shortcut
+            for key, (route, _) in self._routes.items()
+            if route.shortcut is not None
+        }
 
     @property
     def queued_requests(self) -> int:
@@ -140,6 +145,18 @@ class Dispatcher:
 
     def _begin(self, conversation: Conversation, frame: bytearray) -> None:
         """Stage one of a request, and its answer if that is ready then."""
+        shortcut = self._shortcuts.get(bytes(frame[:2]))
+        if shortcut is not None:
+            try:
+                parts = shortcut.answer(frame)
+            except Exception:
+                log.exception("a request of %s failed", conversation.peer)
+                self._budget.release(len(frame))
+                self._refuse(conversation, "its request failed")
+                return
+            if parts is not None:
+                self._answer(conversation, parts, len(frame))
+                return
         try:
             route, header = self._route(frame)
             request = decode_request(frame, header)
@@ -155,9 +172,9 @@ class Dispatcher:
         try:
             answer = route.handler(request, context)
             if isinstance(answer, Response):
-                parts: Sequence[Part] = encode_response(
-                    answer, header.version, header.correlation_id
-                )
+                parts = encode_response(answer, header.version, header.correlation_id)
+                if shortcut is not None:
+                    shortcut.learn(frame, header, request)
             elif answer is None:
                 parts = _NOTHING
             else:
@@ -165,11 +182,14 @@ class Dispatcher:
                 return
         except Exception as error:
             parts = self._failure(_Begun(route, request, context, conversation), error)
-        conversation.answer(parts)
+        self._answer(conversation, parts, len(frame))
         if context.ending is not None:
             conversation.hang_up(context.ending)
+
+    def _answer(self, conversation: Conversation, parts: Sequence[Part], frame_bytes: int) -> None:
+        conversation.answer(parts)
         budget = self._budget
-        budget.used_bytes -= len(frame)
+        budget.used_bytes -= frame_bytes
         if budget.waiting:
             budget.admit()
 

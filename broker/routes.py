@@ -4,17 +4,32 @@ Handler classes offer their routes; dispatch makes its table of them, and ApiVer
 An API without a route is not advertised and not answered.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from odradek.broker.context import RequestContext
+from odradek.protocol.compiler import Part
 from odradek.protocol.errors import KafkaError
+from odradek.protocol.frames import RequestHeader
 from odradek.protocol.schema import Request, Response, Versions
 
 R = TypeVar("R", bound=Request)
+Asked = TypeVar("Asked", bound=Request, contravariant=True)
 
 Answer: TypeAlias = Response | Awaitable[Response | None] | None
+
+
+class Shortcut(Protocol[Asked]):
+    """A way around decoding for requests like others before them."""
+
+    def answer(self, frame: bytearray) -> Sequence[Part] | None:
+        """Serve a request; None, with nothing done, when it has to be decoded."""
+        ...
+
+    def learn(self, frame: bytearray, header: RequestHeader, request: Asked) -> None:
+        """Look at a request that was decoded and answered at once."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,9 @@ class Route(Generic[R]):
     failure: Callable[[R, KafkaError], Response]
     unsupported: Callable[[], Response] | None = None
     """The answer, in version 0, to a version outside the range; without it the peer is cut off."""
+
+    shortcut: Shortcut[R] | None = None
+    """Serves requests without decoding them, where it can."""
 
 
 AnyRoute: TypeAlias = Route[Any]

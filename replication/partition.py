@@ -141,6 +141,15 @@ class Partition:
 
     # Writing --------------------------------------------------------------------------------
 
+    def answers_at_once(self, acks: int) -> bool:
+        """Whether an append has nothing to wait for: no follower, no disk."""
+        leader = self.role
+        return (
+            isinstance(leader, Leader)
+            and (acks != -1 or not leader.followers)
+            and not self.log.flushes_appends
+        )
+
     def append(
         self,
         records: bytes | bytearray | memoryview,

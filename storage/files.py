@@ -82,6 +82,10 @@ class File(Protocol):
         """Whether the page at `position` can be read without waiting for the disk."""
         ...
 
+    def pread_cached(self, length: int, position: int, /) -> Buffer | None:
+        """Like pread; None when not all of it can be had without waiting for the disk."""
+        ...
+
     def read_ahead(self, position: int, length: int) -> None:
         """Ask the system to bring a range into the page cache; blocks, so call it in a thread."""
         ...
@@ -249,6 +253,18 @@ class OsFile:
             # Some file systems cannot tell; claiming "cached" then costs one slow send at most.
             return error.errno == errno.EOPNOTSUPP
         return True
+
+    def pread_cached(self, length: int, position: int, /) -> Buffer | None:
+        data = bytearray(length)
+        try:
+            count = os.preadv(self._fd, [data], position, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:
+                return self.pread(length, position)
+            raise
+        return data if count == length else None
 
     def read_ahead(self, position: int, length: int) -> None:
         os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_WILLNEED)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.records import NO_TIMESTAMP, BatchHeader, EndTxnMarker
+from odradek.protocol.settings import MAX_LONG
 from odradek.storage import log_reading
 from odradek.storage.checkpoints import LEADER_EPOCHS
 from odradek.storage.epochs import EpochEnd, EpochEntry
@@ -73,6 +74,7 @@ class Log(Fenced):
         self.segments.use_config(config)
         self._takes_ordinary = takes_ordinary(config)
         self._max_batch_bytes = min(config.max_message_bytes, config.segment_bytes)
+        self.flushes_appends = config.flush_messages < MAX_LONG
 
     # Bounds ---------------------------------------------------------------------------------
 

@@ -107,6 +107,9 @@ class MemoryFile:
     def is_cached(self, position: int) -> bool:
         return True
 
+    def pread_cached(self, length: int, position: int, /) -> Buffer | None:
+        return self.pread(length, position)
+
     def read_ahead(self, position: int, length: int) -> None:
         return None
 

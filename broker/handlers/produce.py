@@ -12,6 +12,15 @@ from collections.abc import Awaitable, Iterator
 
 from odradek.broker.context import RequestContext
 from odradek.broker.flushing import Flusher
+from odradek.broker.handlers.produce_again import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    ACKS_NONE,
+    ATTRIBUTES_LOW,
+    INTERNAL_TOPICS,
+    MAGIC_AT,
+    ProduceAgain,
+)
 from odradek.broker.metadata_cache import ClusterView, MetadataCache, PartitionInfo
 from odradek.broker.routes import AnyRoute, Route
 from odradek.protocol.errors import Errors, KafkaError
@@ -35,12 +44,7 @@ from odradek.replication.waiters import Parked
 from odradek.storage.log import Log
 from odradek.storage.validation import InvalidRecords
 
-ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 NO_OFFSET = -1
-# Where a batch has its format, and the half of its attributes that holds all bits in use.
-MAGIC_AT, ATTRIBUTES_LOW = 16, 22
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 # The one client that may write to internal topics, by the name Kafka's admin tools give it.
 ADMIN_CLIENT_ID = "__admin_client"
 
@@ -63,7 +67,13 @@ class ProduceHandler:
         self._loop = loop
 
     def routes(self) -> Iterator[AnyRoute]:
-        yield Route(ProduceRequest, versions_of("0-11"), self.produce, failure=failed)
+        yield Route(
+            ProduceRequest,
+            versions_of("0-11"),
+            self.produce,
+            failure=failed,
+            shortcut=ProduceAgain(self._replicas.find),
+        )
 
     def produce(
         self, request: ProduceRequest, context: RequestContext

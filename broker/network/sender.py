@@ -107,9 +107,11 @@ class Sender:
                 if part.length > _SMALL_SLICE_BYTES:
                     more = True
                     break
-                if part is not self._warm and not is_warm(part):
+                data = self._read(part)
+                if data is None:
                     break
-                part = self._read(index, part)
+                # Kept as bytes, so that it is not read again when the peer takes only a part.
+                self._outgoing[index] = part = data
             run.append(cast(Buffer, part))
             size += len(part)
             if size >= _RUN_BYTES or len(run) >= _RUN_PARTS:
@@ -119,12 +121,13 @@ class Sender:
         self._advance(self._transport.send_all(run, more=more))
         return True
 
-    def _read(self, index: int, piece: FileSlice) -> bytes:
+    def _read(self, piece: FileSlice) -> Buffer | None:
+        """The bytes of a small slice; None when it is cold."""
+        if piece is not self._warm:
+            return piece.file.pread_cached(piece.length, piece.position)
         data = piece.read()
         if len(data) < piece.length:
             raise FileEndsEarly(piece)
-        # Kept as bytes, so that it is not read again when the peer takes only a part.
-        self._outgoing[index] = data
         return data
 
     def _advance(self, sent: int) -> None:

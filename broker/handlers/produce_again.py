@@ -1,0 +1,218 @@
+"""Produce requests that are like an earlier one but for their records: the short way.
+
+A producer that does not batch sends the same request over and over: same client, same partition,
+same acks; only the correlation id, the records and their length differ. So the bytes before the
+length of the records, once understood, stand for a request that was decoded already, and the
+answer is a form in which three numbers are filled in.
+
+`learn` is shown requests that were answered the long way; `answer` serves one of which it knows the
+beginning, or returns None, and nothing has happened then: the long way also finds out what is
+wrong with a request, and says so. Both ways append by `Partition.append`.
+
+Hot code: a small produce takes 18 µs of Python on this way and 31 on the long one
+(benchmarks/broker.py, rows CPU of a produce).
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, NamedTuple
+
+from odradek.protocol.compiler import Part
+from odradek.protocol.errors import KafkaError, ProtocolError
+from odradek.protocol.frames import RequestHeader, encode_response
+from odradek.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from odradek.protocol.primitives import read_uvarint
+from odradek.protocol.records import HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT
+from odradek.protocol.types import NO_ID, TopicPartition
+from odradek.replication.partition import Partition
+
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+# Where a batch has its format, and the half of its attributes that holds all bits in use.
+MAGIC_AT, ATTRIBUTES_LOW = 16, 22
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+# From this version on the three numbers of an answer stand side by side; from the other one on,
+# lengths are compact and three empty sections of tagged fields end a request.
+_FIRST_VERSION: Final = 5
+_FIRST_COMPACT_VERSION: Final = 9
+_COMPACT_END: Final = bytes(3)
+_LEAST_BYTES: Final = HEADER_BYTES + 4
+
+# What comes before the bytes that are compared: api key, version, correlation id.
+_COMPARED_FROM: Final = 8
+_read_correlation_id: Final = Struct(">i").unpack_from
+_read_length: Final = Struct(">i").unpack_from
+_VERSION_LOW: Final = 3
+
+_NUMBERS: Final = Struct(">qqq")
+_UNLIKELY: Final = (0x0BAD_5EED_0BAD_5EED, 0x0DAD_5EED_0DAD_5EED, 0x0CAD_5EED_0CAD_5EED)
+
+# Bounds for clients that make up names: beginnings known, and lengths they may have.
+_MAX_KNOWN: Final = 4096
+_MAX_SIZES: Final = 4
+
+
+class _Known(NamedTuple):
+    """Requests with one beginning, and their answer as a form."""
+
+    where: TopicPartition
+    acks: int
+    version: int
+    fill_in: Callable[..., bytes]
+    length: int
+    head: bytes
+    tail: bytes
+
+
+class ProduceAgain:
+    def __init__(self, find: Callable[[TopicPartition], Partition | None]) -> None:
+        self._find = find
+        self._known: dict[bytes, _Known] = {}
+        # Where the records' length stands in the frames of those.
+        self._sizes: tuple[int, ...] = ()
+
+    def answer(self, frame: bytearray) -> list[Part] | None:
+        """Append and answer; None, and nothing done, when the long way must be taken."""
+        for size in self._sizes:
+            known = self._known.get(bytes(frame[_COMPARED_FROM:size]))
+            if known is not None and known.version == frame[_VERSION_LOW]:
+                break
+        else:
+            return None
+        partition = self._find(known.where)
+        if partition is None or not partition.answers_at_once(known.acks):
+            return None
+        try:
+            records = _records(frame, size, known.version)
+            if records is None:
+                return None
+            info = partition.append(records, acks=known.acks, produce_version=known.version)
+        except (KafkaError, ProtocolError):
+            return None
+        (correlation_id,) = _read_correlation_id(frame, 4)
+        return [
+            known.fill_in(
+                known.length,
+                correlation_id,
+                known.head,
+                info.first_offset,
+                info.log_append_time_ms,
+                info.log_start_offset,
+                known.tail,
+            )
+        ]
+
+    def learn(self, frame: bytearray, header: RequestHeader, request: ProduceRequest) -> None:
+        """Remember how a request began, if it is of a kind that comes again."""
+        if not _is_simple(header, request):
+            return
+        size = _beginning(frame, request, header.version)
+        if size is None or (size not in self._sizes and len(self._sizes) >= _MAX_SIZES):
+            return
+        form = _form(request, header.version)
+        if form is None:
+            return
+        if len(self._known) >= _MAX_KNOWN:
+            self.forget()
+        if size not in self._sizes:
+            self._sizes = (*self._sizes, size)
+        self._known[bytes(frame[_COMPARED_FROM:size])] = form
+
+    def forget(self) -> None:
+        self._known.clear()
+        self._sizes = ()
+
+
+def _records(frame: bytearray, position: int, version: int) -> memoryview | None:
+    """The records whose length stands at `position`: one batch at least, of no transaction, that
+    ends where the request does."""
+    if len(frame) < position + _LEAST_BYTES:
+        return None
+    if version < _FIRST_COMPACT_VERSION:
+        (length,) = _read_length(frame, position)
+        start = position + 4
+        end = len(frame)
+    else:
+        length, start = read_uvarint(frame, position)
+        length -= 1
+        end = len(frame) - len(_COMPACT_END)
+        if not frame.endswith(_COMPACT_END):
+            return None
+    if (
+        start + length != end
+        or length < HEADER_BYTES
+        or frame[start + MAGIC_AT] != MAGIC
+        or frame[start + ATTRIBUTES_LOW] & TRANSACTIONAL_BIT
+    ):
+        return None
+    return memoryview(frame)[start:end]
+
+
+def _is_simple(header: RequestHeader, request: ProduceRequest) -> bool:
+    topics = request.topic_data
+    return (
+        len(topics) == 1
+        and len(topics[0].partition_data) == 1
+        and topics[0].topic_id == NO_ID
+        and topics[0].name not in INTERNAL_TOPICS
+        and header.version >= _FIRST_VERSION
+        and request.acks in (ACKS_LEADER, ACKS_ALL)
+        and request.transactional_id is None
+    )
+
+
+def _beginning(frame: bytearray, request: ProduceRequest, version: int) -> int | None:
+    """Where the length of the records stands; None when the request is not laid out as known."""
+    records = request.topic_data[0].partition_data[0].records
+    if not records:
+        return None
+    if version < _FIRST_COMPACT_VERSION:
+        size = len(frame) - len(records) - 4
+    else:
+        width = max(1, ((len(records) + 1).bit_length() + 6) // 7)
+        size = len(frame) - len(records) - len(_COMPACT_END) - width
+    found = _records(frame, size, version)
+    return size if found is not None and found == records else None
+
+
+def _form(request: ProduceRequest, version: int) -> _Known | None:
+    """The answer with gaps, found by encoding one with numbers that cannot be overlooked."""
+    topic = request.topic_data[0]
+    index = topic.partition_data[0].index
+    offset, time_ms, start = _UNLIKELY
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=index,
+                        error_code=0,
+                        base_offset=offset,
+                        log_append_time_ms=time_ms,
+                        log_start_offset=start,
+                    )
+                ],
+            )
+        ]
+    )
+    (encoded,) = encode_response(response, version, 0)
+    assert isinstance(encoded, bytes)
+    head, gap, tail = encoded[_COMPARED_FROM:].partition(_NUMBERS.pack(*_UNLIKELY))
+    if not gap or gap in tail:
+        return None
+    return _Known(
+        TopicPartition(topic.name, index),
+        request.acks,
+        version,
+        Struct(f">ii{len(head)}sqqq{len(tail)}s").pack,
+        len(encoded) - 4,
+        head,
+        tail,
+    )

@@ -1,0 +1,217 @@
+"""The short way of a produce request answers as the long one, or lets it do so."""
+
+import struct
+from collections.abc import Callable
+
+import pytest
+from odradek.broker.handlers.produce_again import ATTRIBUTES_LOW, ProduceAgain
+from odradek.protocol.clock import ManualClock
+from odradek.protocol.frames import (
+    LENGTH,
+    decode_request,
+    encode_request,
+    encode_response,
+    read_request_header,
+)
+from odradek.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from odradek.protocol.records import HEADER_BYTES, TRANSACTIONAL_BIT, write_crc
+from odradek.replication.partition import Partition
+
+from tests.unit.replication.conftest import LOCAL, batch, new_partition
+
+CORRELATION = 1234567
+VERSIONS = range(5, 12)
+
+
+@pytest.fixture
+def partition() -> Partition:
+    made = new_partition(ManualClock())
+    made.become_leader(epoch=5, partition_epoch=0, replicas=(LOCAL,), isr=(LOCAL,))
+    # The first batch of an epoch takes the long way, whatever it looks like.
+    made.append(batch(), acks=1, produce_version=11)
+    return made
+
+
+@pytest.fixture
+def again(partition: Partition) -> ProduceAgain:
+    return ProduceAgain({partition.where: partition}.get)
+
+
+def request(
+    records: bytes | bytearray | None = None, *, acks: int = 1, topic: str = "t", index: int = 0
+) -> ProduceRequest:
+    data = PartitionProduceData(index=index, records=bytes(batch() if records is None else records))
+    topics = [TopicProduceData(name=topic, partition_data=[data])]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
+
+
+def frame_of(asked: ProduceRequest, version: int, client: str | None = "c") -> bytearray:
+    return bytearray(encode_request(asked, version, CORRELATION, client)[LENGTH.size :])
+
+
+def learn(again: ProduceAgain, asked: ProduceRequest, version: int = 11) -> bytearray:
+    frame = frame_of(asked, version)
+    header = read_request_header(frame)
+    request = decode_request(frame, header)
+    assert isinstance(request, ProduceRequest)
+    again.learn(frame, header, request)
+    return frame
+
+
+def answer_at(offset: int, version: int, log_start: int = 0) -> list[bytes]:
+    """What the long way says of an append at that offset."""
+    result = PartitionProduceResponse(
+        index=0, error_code=0, base_offset=offset, log_append_time_ms=-1, log_start_offset=log_start
+    )
+    topics = [TopicProduceResponse(name="t", partition_responses=[result])]
+    return encode_response(ProduceResponse(responses=topics), version, CORRELATION)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_known_request_is_answered_like_a_decoded_one(
+    again: ProduceAgain, partition: Partition, version: int, acks: int
+) -> None:
+    learn(again, request(acks=acks), version)
+    assert again.answer(frame_of(request(batch(3), acks=acks), version)) == answer_at(1, version)
+    assert again.answer(frame_of(request(batch(200), acks=acks), version)) == answer_at(4, version)
+    assert partition.log.log_end_offset == 204
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_was_not_learned_takes_the_long_way(
+    again: ProduceAgain, partition: Partition, version: int
+) -> None:
+    assert again.answer(frame_of(request(), version)) is None
+    learn(again, request(), version)
+    others = [
+        frame_of(request(index=1), version),
+        frame_of(request(topic="u"), version),
+        frame_of(request(acks=-1), version),
+        frame_of(request(), version, client="d"),
+        frame_of(request(), version, client=None),
+        frame_of(request(), version - 1),
+    ]
+    assert [again.answer(other) for other in others] == [None] * len(others)
+    assert partition.log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 4])
+def test_answers_of_old_versions_have_another_form(again: ProduceAgain, version: int) -> None:
+    learn(again, request(), version)
+    assert again.answer(frame_of(request(), version)) is None
+
+
+def _transactional(records: bytearray) -> None:
+    records[ATTRIBUTES_LOW] |= TRANSACTIONAL_BIT
+    write_crc(records, 0, len(records))
+
+
+def _of_an_old_format(records: bytearray) -> None:
+    records[16] = 1
+
+
+def _with_a_wrong_checksum(records: bytearray) -> None:
+    records[-1] ^= 1
+
+
+def _out_of_sequence(records: bytearray) -> None:
+    struct.pack_into(">qhi", records, 43, 7, 0, 99)
+    write_crc(records, 0, len(records))
+
+
+@pytest.mark.parametrize(
+    "damage", [_transactional, _of_an_old_format, _with_a_wrong_checksum, _out_of_sequence]
+)
+def test_records_that_need_a_closer_look_take_the_long_way(
+    again: ProduceAgain, partition: Partition, damage: Callable[[bytearray], None]
+) -> None:
+    learn(again, request())
+    # The producer is known, so that a gap in its sequence is one.
+    known = bytearray(batch())
+    struct.pack_into(">qhi", known, 43, 7, 0, 0)
+    write_crc(known, 0, len(known))
+    assert again.answer(frame_of(request(known), 11)) == answer_at(1, 11)
+    records = batch(2)
+    damage(records)
+    assert again.answer(frame_of(request(records), 11)) is None
+    assert partition.log.log_end_offset == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_frame_that_is_cut_or_goes_on_takes_the_long_way(
+    again: ProduceAgain, partition: Partition, version: int
+) -> None:
+    frame = learn(again, request(), version)
+    for size in range(len(frame)):
+        assert again.answer(frame[:size]) is None
+    assert again.answer(frame + b"\0") is None
+    assert partition.log.log_end_offset == 1
+
+
+def test_no_length_leads_past_the_frame(again: ProduceAgain, partition: Partition) -> None:
+    frame = learn(again, request(batch(10)))
+    at = len(frame) - len(batch(10)) - 3 - 2  # two bytes of length, three empty sections behind
+    for length in (b"\xff\xff\xff\xff\x7f", b"\xff\xff\xff\xff\xff\xff", b"\x00", b"\x01"):
+        bad = bytearray(frame)
+        bad[at : at + len(length)] = length
+        assert again.answer(bad) is None
+    assert partition.log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_an_answer_that_must_wait_for_followers_takes_the_long_way(acks: int) -> None:
+    partition = new_partition(ManualClock())
+    partition.become_leader(epoch=5, partition_epoch=0, replicas=(LOCAL, 2), isr=(LOCAL, 2))
+    partition.append(batch(), acks=1, produce_version=11)
+    again = ProduceAgain({partition.where: partition}.get)
+    frame = learn(again, request(acks=acks))
+    assert again.answer(frame) == (None if acks == -1 else answer_at(1, 11))
+
+
+def test_an_answer_that_must_wait_for_the_disk_takes_the_long_way() -> None:
+    partition = new_partition(ManualClock(), **{"flush.messages": "1"})
+    partition.become_leader(epoch=5, partition_epoch=0, replicas=(LOCAL,), isr=(LOCAL,))
+    again = ProduceAgain({partition.where: partition}.get)
+    assert again.answer(learn(again, request())) is None
+
+
+def test_a_broker_that_does_not_lead_any_more_says_so_on_the_long_way(
+    again: ProduceAgain, partition: Partition
+) -> None:
+    frame = learn(again, request())
+    partition.become_follower(leader_id=2, epoch=6, partition_epoch=0, replicas=(LOCAL, 2))
+    assert again.answer(frame) is None
+
+
+def test_a_partition_that_went_away_is_looked_for_on_the_long_way(partition: Partition) -> None:
+    hosted = {partition.where: partition}
+    again = ProduceAgain(hosted.get)
+    frame = learn(again, request())
+    hosted.clear()
+    assert again.answer(frame) is None
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_internal_topics_are_always_looked_at(partition: Partition, topic: str) -> None:
+    again = ProduceAgain(lambda where: partition)
+    assert again.answer(learn(again, request(topic=topic))) is None
+
+
+def test_a_batch_cut_below_its_header_takes_the_long_way(again: ProduceAgain) -> None:
+    learn(again, request())
+    assert again.answer(frame_of(request(batch()[: HEADER_BYTES - 1]), 11)) is None
+
+
+def test_clients_that_make_up_names_do_not_fill_the_memory(again: ProduceAgain) -> None:
+    for number in range(10_000):
+        learn(again, request(topic=f"topic-{number}"))
+    assert len(again._known) <= 4096
+    assert len(again._sizes) <= 4
