@@ -23,13 +23,13 @@ from odradek.broker.cleaner import Cleaner
 from odradek.broker.client_routes import ClientServices, client_routes
 from odradek.broker.config import BrokerConfig
 from odradek.broker.control_plane import Courier, controller_settings
-from odradek.broker.coordinator.internal_topics import internal_topics
+from odradek.broker.coordinator.internal_topics import internal_settings
+from odradek.broker.coordinators import Coordinators
 from odradek.broker.data_dirs import lock_all
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.failures import CannotStart
 from odradek.broker.fault_routes import FaultPoint
 from odradek.broker.flushing import Flusher
-from odradek.broker.group_service import GroupService
 from odradek.broker.handlers.cluster import ClusterHandler
 from odradek.broker.handlers.metadata import Identity
 from odradek.broker.links import Links
@@ -132,10 +132,13 @@ class Broker:
         await self._load_logs()
         self._metadata = MetadataCache()
         self.replicas = await self._make_replicas()
-        self._groups = GroupService(
-            self._static,
+        self._coordinators = Coordinators(
+            lambda: self._configs.broker,
+            broker_id=self.id,
+            store=self.store,
             replicas=self.replicas,
             metadata=self._metadata,
+            links=self._links,
             clock=self._clock,
             loop=self._loop,
         )
@@ -201,10 +204,6 @@ class Broker:
         if not self._logs.online:
             raise CannotStart("No log directory can be used.")
 
-    def _internal_settings(self, topic: str) -> Mapping[str, str]:
-        internal = internal_topics(self._static).get(topic)
-        return {} if internal is None else internal.configs
-
     async def _close_logs(self) -> None:
         close = partial(self._logs.close, self.epoch, threads=CLOSING_THREADS)
         await self._loop.run_in_executor(self._threads, close)
@@ -212,8 +211,10 @@ class Broker:
     async def _make_replicas(self) -> Replicas:
         """A broker alone takes over what lies in its directories; one of many has followers."""
         self._replication: ReplicationService | None = None
+        self._links: Links | None = None
         if not self._is_clustered:
-            await adopt_topics(self.store, self._logs, self.id, self._internal_settings)
+            settings_of = partial(internal_settings, self._static)
+            await adopt_topics(self.store, self._logs, self.id, settings_of)
             return Replicas(
                 logs=self._logs, local_id=self.id, clock=self._clock, is_known=self._is_known
             )
@@ -265,8 +266,7 @@ class Broker:
             configs=self._configs,
             store=self.store,
         )
-        links = self._links if self._is_clustered else None
-        courier = Courier(config, broker_id=self.id, orders=self._orders, links=links)
+        courier = Courier(config, broker_id=self.id, orders=self._orders, links=self._links)
         self._controller = Controller(
             store=self.store,
             settings=controller_settings(config, self.id),
@@ -346,7 +346,7 @@ class Broker:
             rules=self._rules,
             store=self.store,
             logs=self._logs,
-            groups=self._groups,
+            coordinators=self._coordinators,
             flusher=self._flusher,
             files=self._files,
             clock=self._clock,
@@ -398,8 +398,8 @@ class Broker:
         maintenance.start()
         cleaner.start()
         self._undo += [maintenance.stop, cleaner.stop]
-        self._groups.start()
-        self._undo.append(self._groups.close)
+        self._coordinators.start()
+        self._undo.append(self._coordinators.close)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """From any thread that met the failure."""

@@ -8,10 +8,10 @@ from typing import Final
 
 from odradek.broker.auto_topics import AutoTopics
 from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinators import Coordinators
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.flushing import Flusher
-from odradek.broker.group_service import GroupService
 from odradek.broker.handlers.cluster import PartitionsAdminHandler
 from odradek.broker.handlers.configs import ConfigsHandler
 from odradek.broker.handlers.fetch import FetchHandler
@@ -19,12 +19,10 @@ from odradek.broker.handlers.log_dirs import LogDirsHandler
 from odradek.broker.handlers.metadata import Identity, MetadataHandler
 from odradek.broker.handlers.offsets import OffsetsHandler
 from odradek.broker.handlers.produce import ProduceHandler
-from odradek.broker.handlers.producer_ids import ProducerIdsHandler
 from odradek.broker.handlers.topics import TopicsHandler
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.routes import AnyRoute
 from odradek.controller.controller import Controller
-from odradek.controller.producer_ids import ProducerIds, next_block
 from odradek.controller.store import MetadataStore
 from odradek.controller.topic_creation import create_topic
 from odradek.controller.topics import NewTopic, TopicRules
@@ -50,7 +48,7 @@ class ClientServices:
     rules: TopicRules
     store: MetadataStore
     logs: Logs
-    groups: GroupService
+    coordinators: Coordinators
     flusher: Flusher
     files: Files
     clock: Clock
@@ -81,6 +79,7 @@ def _data_routes(services: ClientServices) -> Iterator[AnyRoute]:
         replicas=services.replicas,
         metadata=services.metadata,
         flusher=services.flusher,
+        verifier=services.coordinators.verifier,
         loop=services.loop,
     ).routes()
     yield from FetchHandler(
@@ -98,8 +97,6 @@ def _data_routes(services: ClientServices) -> Iterator[AnyRoute]:
     yield from OffsetsHandler(
         replicas=services.replicas, live_brokers=lambda: list(services.metadata.view.brokers)
     ).routes()
-    ids = ProducerIds(lambda: next_block(services.store, services.identity.broker_id))
-    yield from ProducerIdsHandler(ids=ids).routes()
 
 
 def _cluster_routes(services: ClientServices) -> Iterator[AnyRoute]:
@@ -120,4 +117,4 @@ def _cluster_routes(services: ClientServices) -> Iterator[AnyRoute]:
         broker_id=services.identity.broker_id,
     ).routes()
     yield from LogDirsHandler(logs=services.logs, files=services.files).routes()
-    yield from services.groups.routes(services.identity, auto_topics.ensure)
+    yield from services.coordinators.routes(services.identity, auto_topics.ensure)

@@ -16,7 +16,7 @@ from odradek.broker.coordinator.partition_log import PartitionLog
 from odradek.broker.coordinator.placement import GROUP_TOPIC
 from odradek.broker.handlers.groups import GroupsHandler
 from odradek.broker.handlers.groups_admin import GroupsAdminHandler
-from odradek.broker.handlers.groups_find import GROUP_KEY, FindCoordinatorHandler
+from odradek.broker.handlers.groups_find import FindCoordinatorHandler
 from odradek.broker.handlers.groups_offsets import GroupOffsetsHandler
 from odradek.broker.handlers.metadata import Identity
 from odradek.broker.metadata_cache import MetadataCache
@@ -54,7 +54,7 @@ class GroupService:
             clock=clock,
             loop=loop,
             open_log=self._open_log,
-            partition_count=self._partition_count,
+            partition_count=self.partition_count,
         )
         replicas.listen(self._role_changed)
         metadata.listen_for_deletions(self.coordinator.topics_deleted)
@@ -65,7 +65,6 @@ class GroupService:
             metadata=self._metadata,
             locate=identity.address_of,
             ensure_internal_topic=lambda name: self._ensure(name, create_topics),
-            key_types=frozenset({GROUP_KEY}),
         ).routes()
         yield from GroupsHandler(coordinator=coordinator, loop=loop).routes()
         yield from GroupOffsetsHandler(
@@ -88,7 +87,8 @@ class GroupService:
         if outcomes.get(name, Errors.NONE) is not Errors.NONE:
             _log.warning("%s cannot be created now: %s", name, outcomes[name].name)
 
-    def _partition_count(self) -> int:
+    def partition_count(self) -> int:
+        """How many partitions the topic of groups has, or will have."""
         topic = self._metadata.view.topics.get(GROUP_TOPIC)
         return self.coordinator.config.partitions if topic is None else len(topic.partitions)
 

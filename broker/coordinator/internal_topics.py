@@ -40,3 +40,9 @@ def internal_topics(config: BrokerConfig) -> dict[str, InternalTopic]:
         },
     )
     return {topic.name: topic for topic in (groups, transactions)}
+
+
+def internal_settings(config: BrokerConfig, topic: str) -> Mapping[str, str]:
+    """What an internal topic is created with; nothing for others."""
+    internal = internal_topics(config).get(topic)
+    return {} if internal is None else internal.configs

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Iterator
 
 from odradek.broker.context import RequestContext
 from odradek.broker.flushing import Flusher
+from odradek.broker.handlers.produce_transactional import TransactionalProduce
 from odradek.broker.handlers.produce_again import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -23,6 +24,7 @@ from odradek.broker.handlers.produce_again import (
 )
 from odradek.broker.metadata_cache import ClusterView, MetadataCache, PartitionInfo
 from odradek.broker.routes import AnyRoute, Route
+from odradek.broker.txn_verification import TxnVerifier
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.produce import (
     PartitionProduceData,
@@ -59,12 +61,14 @@ class ProduceHandler:
         replicas: Replicas,
         metadata: MetadataCache,
         flusher: Flusher,
+        verifier: TxnVerifier,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._replicas = replicas
         self._metadata = metadata
         self._flusher = flusher
         self._loop = loop
+        self._transactional = TransactionalProduce(self, verifier, loop)
 
     def routes(self) -> Iterator[AnyRoute]:
         yield Route(
@@ -77,24 +81,33 @@ class ProduceHandler:
 
     def produce(
         self, request: ProduceRequest, context: RequestContext
-    ) -> ProduceResponse | Awaitable[ProduceResponse] | None:
+    ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
         if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return failed(request, KafkaError(Errors.INVALID_REQUIRED_ACKS))
-        if _has_transactional_records(request):
-            return failed(request, KafkaError(_why_not_transactional(request)))
         pending = PendingProduce(self._loop)
+        if _has_transactional_records(request):
+            return self._transactional.produce(request, context, pending)
         topics = [
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    self._append(topic, partition, request.acks, context, pending)
+                    self.append_one(topic, partition, request.acks, context, pending)
                     for partition in topic.partition_data
                 ],
             )
             for topic in request.topic_data
         ]
-        response = ProduceResponse(responses=topics)
+        return self.finish(request, context, ProduceResponse(responses=topics), pending)
+
+    def finish(
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        response: ProduceResponse,
+        pending: "PendingProduce",
+    ) -> ProduceResponse | Awaitable[ProduceResponse] | None:
+        """Everything is appended or refused: answer, or wait for what must happen first."""
         if request.acks == ACKS_NONE:
             _hang_up_after_errors(response, context)
             return None
@@ -118,7 +131,7 @@ class ProduceHandler:
         pending.forget_committed()
         return await pending.begin(response, timeout_ms) if pending.waits else response
 
-    def _append(
+    def append_one(
         self,
         topic: TopicProduceData,
         data: PartitionProduceData,
@@ -127,10 +140,10 @@ class ProduceHandler:
         pending: "PendingProduce",
     ) -> PartitionProduceResponse:
         try:
-            partition = self._find(topic, data.index, context)
+            partition = self.find(topic, data.index, context)
             info = partition.append(data.records or b"", acks=acks, produce_version=context.version)
         except KafkaError as error:
-            return self._refused(topic, data.index, error, pending)
+            return self.refused(topic, data.index, error, pending)
         result = PartitionProduceResponse(
             index=data.index,
             error_code=0,
@@ -145,7 +158,7 @@ class ProduceHandler:
             pending.add(partition, info.last_offset + 1, result)
         return result
 
-    def _find(self, topic: TopicProduceData, index: int, context: RequestContext) -> Partition:
+    def find(self, topic: TopicProduceData, index: int, context: RequestContext) -> Partition:
         name = topic.name
         if topic.topic_id != NO_ID:
             info = self._metadata.view.topic("", topic.topic_id)
@@ -156,7 +169,7 @@ class ProduceHandler:
             raise KafkaError(Errors.INVALID_TOPIC_EXCEPTION, f"{name} is written by the broker")
         return self._replicas.hosted(TopicPartition(name, index))
 
-    def _refused(
+    def refused(
         self, topic: TopicProduceData, index: int, error: KafkaError, pending: "PendingProduce"
     ) -> PartitionProduceResponse:
         result = PartitionProduceResponse(
@@ -269,13 +282,6 @@ def _has_transactional_records(request: ProduceRequest) -> bool:
             ):
                 return True
     return False
-
-
-def _why_not_transactional(request: ProduceRequest) -> Errors:
-    """This broker coordinates no transactions, so no such batch can belong to one."""
-    if request.transactional_id is None:
-        return Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return Errors.INVALID_TXN_STATE
 
 
 def fail(result: PartitionProduceResponse, error: Errors) -> None:
