@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Iterator
 
 from odradek.broker.context import RequestContext
 from odradek.broker.flushing import Flusher
-from odradek.broker.handlers.produce_transactional import TransactionalProduce
 from odradek.broker.handlers.produce_again import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -22,6 +21,7 @@ from odradek.broker.handlers.produce_again import (
     MAGIC_AT,
     ProduceAgain,
 )
+from odradek.broker.handlers.produce_transactional import TransactionalProduce
 from odradek.broker.metadata_cache import ClusterView, MetadataCache, PartitionInfo
 from odradek.broker.routes import AnyRoute, Route
 from odradek.broker.txn_verification import TxnVerifier
