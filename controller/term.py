@@ -196,6 +196,8 @@ class Term:
     async def _answer_asker(self, asked: Asked) -> None:
         """Do what was asked; after a conflict again, on a fresh picture."""
         try:
+            # Without the store nothing can be done: better wait than fail, the asker has a timeout.
+            await self._connected.wait()
             for _ in range(3):
                 if await self._attempt(asked):
                     return

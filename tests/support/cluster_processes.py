@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from odradek.protocol.messages.metadata import (
@@ -86,16 +87,16 @@ class ProcessCluster:
         ]
 
     def __enter__(self) -> Self:
-        self.each(OdradekBroker.start)
+        self.each(self.start)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.each(OdradekBroker.kill)
+        self.each(self.kill)
 
-    def each(self, act: Callable[[OdradekBroker], object]) -> None:
+    def each(self, act: Callable[[int], None]) -> None:
         """Do the same to all brokers at once."""
         with ThreadPoolExecutor(len(self.brokers)) as threads:
-            list(threads.map(act, self.brokers.values()))
+            list(threads.map(act, self.brokers))
 
     # Faults ---------------------------------------------------------------------------------
 
@@ -133,10 +134,22 @@ class ProcessCluster:
     # What clients are told ------------------------------------------------------------------
 
     def make(self, topic: str, *, partitions: int, replicas: int, **config: str) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
         new = NewTopic(topic, partitions, replicas, config=config)
-        admin.create_topics([new])[topic].result(PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        while not self._made(new):
+            assert time.monotonic() < deadline, "no controller is there"
         self.until(topic, lambda p: len(p.isr) == replicas)
+
+    def _made(self, new: NewTopic) -> bool:
+        """False when there was no controller to ask: unlike Java's, this client gives up then."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        try:
+            admin.create_topics([new])[new.topic].result(PATIENCE)
+        except KafkaException as failure:
+            if failure.args[0].code() != KafkaError.NOT_CONTROLLER:
+                raise
+            return False
+        return True
 
     def partitions(self, topic: str, number: int | None = None) -> View:
         """As one broker tells; nothing when it does not know the topic."""

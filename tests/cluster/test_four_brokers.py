@@ -1,0 +1,117 @@
+"""Four brokers, every partition on all of them, two in sync for an acknowledgement: how much may be
+lost before writers must wait, and that nothing acknowledged is lost when more is."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.support.cluster_processes import ProcessCluster
+from tests.support.load import Load, check_nothing_lost
+
+_numbers = count()
+ALL = [1, 2, 3, 4]
+PARTITIONS = range(12)
+
+
+@pytest.fixture(scope="module")
+def shared(zookeeper, tmp_path_factory) -> Iterator[ProcessCluster]:
+    connect = f"{zookeeper.connect}/four-{next(_numbers)}"
+    settings = {"leader.imbalance.check.interval.seconds": 1}
+    directory = tmp_path_factory.mktemp("cluster")
+    with ProcessCluster(directory, connect, len(ALL), overrides=settings) as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(shared: ProcessCluster) -> Iterator[ProcessCluster]:
+    yield shared
+    assert shared.awake == ALL
+    assert not shared.alarms()
+
+
+def begin(cluster: ProcessCluster, topic: str) -> Load:
+    cluster.make(
+        topic, partitions=len(PARTITIONS), replicas=len(ALL), **{"min.insync.replicas": "2"}
+    )
+    load = Load(cluster.bootstrap, topic)
+    load.wait_for_progress(PARTITIONS)
+    return load
+
+
+def end(cluster: ProcessCluster, topic: str, load: Load) -> None:
+    cluster.until(topic, lambda p: len(p.isr) == len(ALL))
+    load.wait_for_progress(PARTITIONS)
+    check_nothing_lost(cluster.bootstrap, topic, len(PARTITIONS), load.finish())
+
+
+def outcome_of_one_write(bootstrap: str, topic: str) -> str:
+    """What a producer that does not try again is told."""
+    outcomes: list[str] = []
+
+    def note(error: KafkaError | None, _: Message) -> None:
+        outcomes.append("taken" if error is None else error.name())
+
+    settings = {"bootstrap.servers": bootstrap, "acks": "all", "retries": 0, "log_level": 2}
+    producer = Producer(settings)
+    producer.produce(topic, b"not a number that counts", partition=0, on_delivery=note)
+    producer.flush(30)
+    return outcomes[0]
+
+
+def test_two_of_four_may_die_and_of_three_the_last_one_takes_nothing(cluster):
+    load = begin(cluster, "dying")
+    last = cluster.controller()
+    first, second, third = (number for number in ALL if number != last)
+    cluster.kill(first)
+    cluster.kill(second)
+    cluster.until("dying", lambda p: set(p.isr) == {third, last})
+    load.wait_for_progress(PARTITIONS)
+    cluster.kill(third)
+    cluster.until("dying", lambda p: (p.leader, p.isr) == (last, (last,)))
+    refused = outcome_of_one_write(cluster.brokers[last].bootstrap, "dying")
+    assert refused == "NOT_ENOUGH_REPLICAS"
+    cluster.start(third)
+    load.wait_for_progress(PARTITIONS)
+    cluster.start(first)
+    cluster.start(second)
+    end(cluster, "dying", load)
+
+
+def test_preferred_leaders_lead_again_after_a_rolling_restart(cluster):
+    load = begin(cluster, "restored")
+    for number in ALL:
+        cluster.stop(number)
+        load.wait_for_progress(PARTITIONS)
+        cluster.start(number)
+        cluster.until("restored", lambda p: len(p.isr) == len(ALL))
+    cluster.until("restored", lambda p: p.leader == p.replicas[0])
+    end(cluster, "restored", load)
+
+
+def test_a_broker_that_is_back_before_its_session_ended_loses_nothing(cluster):
+    load = begin(cluster, "bounced")
+    for number in (cluster.partitions("bounced")[0].leader, cluster.controller()):
+        cluster.kill(number)
+        cluster.start(number)
+        load.wait_for_progress(PARTITIONS)
+    end(cluster, "bounced", load)
+
+
+def test_a_frozen_controller_does_no_harm_when_it_wakes(cluster):
+    load = begin(cluster, "asleep")
+    controller = cluster.controller()
+    with cluster.frozen(controller):
+        cluster.until("asleep", lambda p: p.leader not in (-1, controller))
+        assert cluster.controller() != controller
+        cluster.make("meanwhile", partitions=3, replicas=3)
+    end(cluster, "asleep", load)
+    cluster.until("meanwhile", lambda p: len(p.isr) == 3)
+
+
+def test_all_brokers_at_once_may_be_killed(cluster):
+    load = begin(cluster, "dark")
+    cluster.each(cluster.kill)
+    cluster.each(cluster.start)
+    end(cluster, "dark", load)
