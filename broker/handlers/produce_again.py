@@ -17,8 +17,9 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, NamedTuple
 
+from odradek.protocol.batch_header import NO_LEADER_EPOCH, write_base_offset_and_epoch
 from odradek.protocol.compiler import Part
-from odradek.protocol.errors import KafkaError, ProtocolError
+from odradek.protocol.errors import Errors, KafkaError, ProtocolError
 from odradek.protocol.frames import RequestHeader, encode_response
 from odradek.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -90,10 +91,17 @@ class ProduceAgain:
             return None
         try:
             records = _records(frame, size, known.version)
-            if records is None:
-                return None
+        except ProtocolError:
+            return None
+        if records is None:
+            return None
+        try:
             info = partition.append(records, acks=known.acks, produce_version=known.version)
-        except (KafkaError, ProtocolError):
+        except KafkaError as refusal:
+            # What a batch says of itself is checked before it gets its offset, who sent it is
+            # checked afterwards: the long way must see it without.
+            if refusal.error is not Errors.INVALID_RECORD:
+                write_base_offset_and_epoch(records, 0, 0, NO_LEADER_EPOCH)
             return None
         (correlation_id,) = _read_correlation_id(frame, 4)
         return [

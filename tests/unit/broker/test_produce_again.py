@@ -145,6 +145,24 @@ def test_records_that_need_a_closer_look_take_the_long_way(
     assert partition.log.log_end_offset == 2
 
 
+def test_a_batch_refused_for_its_sequence_is_handed_on_as_it_came(
+    again: ProduceAgain, partition: Partition
+) -> None:
+    learn(again, request())
+    known = bytearray(batch())
+    struct.pack_into(">qhi", known, 43, 7, 0, 0)
+    write_crc(known, 0, len(known))
+    assert again.answer(frame_of(request(known), 11)) == answer_at(1, 11)
+    # The first batch of an epoch gets its offset before its producer is looked at.
+    partition.become_leader(epoch=6, partition_epoch=1, replicas=(LOCAL,), isr=(LOCAL,))
+    records = batch(2)
+    _out_of_sequence(records)
+    frame = frame_of(request(records), 11)
+    before = bytes(frame)
+    assert again.answer(frame) is None
+    assert frame == before
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_frame_that_is_cut_or_goes_on_takes_the_long_way(
     again: ProduceAgain, partition: Partition, version: int
