@@ -83,6 +83,9 @@ def consume(bootstrap: str, topic: str, seconds: float) -> Outcome:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "queued.min.messages": 1_000_000,
+            # When its queue is full, the client would not ask again for a second, which says
+            # nothing of a broker but that it filled the queue.
+            "fetch.queue.backoff.ms": 2,
             "log_level": _LOG_LEVEL,
         }
     )

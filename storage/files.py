@@ -82,7 +82,7 @@ class File(Protocol):
         """Whether the page at `position` can be read without waiting for the disk."""
         ...
 
-    def pread_cached(self, length: int, position: int, /) -> Buffer | None:
+    def pread_cached(self, length: int, position: int, /) -> bytes | None:
         """Like pread; None when not all of it can be had without waiting for the disk."""
         ...
 
@@ -181,6 +181,10 @@ class FileSlice:
         """All bytes of the slice. Fewer mean that the file was cut below it meanwhile."""
         return self.file.pread(self.length, self.position)
 
+    def read_cached(self) -> bytes | None:
+        """All bytes of the slice; None when they cannot be had without waiting for the disk."""
+        return self.file.pread_cached(self.length, self.position)
+
     def is_cached(self) -> bool:
         return self.length == 0 or self.file.is_cached(self.position)
 
@@ -254,7 +258,7 @@ class OsFile:
             return error.errno == errno.EOPNOTSUPP
         return True
 
-    def pread_cached(self, length: int, position: int, /) -> Buffer | None:
+    def pread_cached(self, length: int, position: int, /) -> bytes | None:
         data = bytearray(length)
         try:
             count = os.preadv(self._fd, [data], position, os.RWF_NOWAIT)
@@ -264,7 +268,7 @@ class OsFile:
             if error.errno == errno.EOPNOTSUPP:
                 return self.pread(length, position)
             raise
-        return data if count == length else None
+        return bytes(data) if count == length else None
 
     def read_ahead(self, position: int, length: int) -> None:
         os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_WILLNEED)

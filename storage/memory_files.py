@@ -107,7 +107,7 @@ class MemoryFile:
     def is_cached(self, position: int) -> bool:
         return True
 
-    def pread_cached(self, length: int, position: int, /) -> Buffer | None:
+    def pread_cached(self, length: int, position: int, /) -> bytes | None:
         return self.pread(length, position)
 
     def read_ahead(self, position: int, length: int) -> None:

@@ -43,6 +43,7 @@ DEBUGGING_CONSUMER: Final = -2
 NO_OFFSET: Final = -1
 NO_EPOCH: Final = -1
 
+_SMALL_BYTES: Final = 4 * 1024
 _FIRST_VERSION_OF_FORMAT_2 = 4
 _FIRST_VERSION_WITH_ZSTD = 10
 _LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
@@ -303,6 +304,9 @@ class _Fetch:
                     topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]
                 )
                 topics.append(last)
+            if type(data.records) is FileSlice and data.records.length <= _SMALL_BYTES:
+                # With the answer around it one piece, which is sent by one call.
+                data.records = data.records.read_cached() or data.records
             last.partitions.append(data)
         response = FetchResponse(session_id=self.context.session_id, responses=topics)
         if self._must_tell:

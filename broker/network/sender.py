@@ -124,7 +124,7 @@ class Sender:
     def _read(self, piece: FileSlice) -> Buffer | None:
         """The bytes of a small slice; None when it is cold."""
         if piece is not self._warm:
-            return piece.file.pread_cached(piece.length, piece.position)
+            return piece.read_cached()
         data = piece.read()
         if len(data) < piece.length:
             raise FileEndsEarly(piece)
