@@ -1,8 +1,7 @@
 """InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn and EndTxn: what producers ask for.
 
-All but InitProducerId without a transactional id are for the coordinator of the id. Versions differ
-little: clients that do not know PRODUCER_FENCED hear INVALID_PRODUCER_EPOCH, and those that do not
-know TRANSACTION_ABORTABLE hear INVALID_TXN_STATE.
+All but InitProducerId without a transactional id are for the coordinator of the id. Clients that do
+not know PRODUCER_FENCED hear INVALID_PRODUCER_EPOCH.
 """
 
 import asyncio
@@ -38,10 +37,9 @@ from odradek.protocol.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.schema import versions_of
 from odradek.protocol.types import TopicPartition
 
-# The first versions that know of each error.
+# The first versions that know PRODUCER_FENCED.
 _INIT_FENCED: Final = 4
 _FENCED: Final = 2
-_ADD_ABORTABLE: Final = 5
 _FIRST_OF_BROKERS: Final = 4
 
 Outcomes = Mapping[TopicPartition, Errors]
@@ -113,7 +111,7 @@ class TransactionsHandler:
         self, request: AddPartitionsToTxnRequest, context: RequestContext
     ) -> AddPartitionsToTxnResponse | asyncio.Future[AddPartitionsToTxnResponse]:
         if context.version >= _FIRST_OF_BROKERS:
-            return self._add_for_brokers(request, context.version)
+            return self._add_for_brokers(request)
         reply: Reply[AddPartitionsToTxnResponse] = Reply(self._loop)
         topics = request.v3_and_below_topics
 
@@ -163,7 +161,7 @@ class TransactionsHandler:
         )
 
     def _add_for_brokers(
-        self, request: AddPartitionsToTxnRequest, version: int
+        self, request: AddPartitionsToTxnRequest
     ) -> AddPartitionsToTxnResponse | asyncio.Future[AddPartitionsToTxnResponse]:
         """Many transactions in one request, each to be added to or merely looked at."""
         reply: Reply[AddPartitionsToTxnResponse] = Reply(self._loop)
@@ -171,13 +169,9 @@ class TransactionsHandler:
 
         def answer_one(number: int, outcomes: Outcomes) -> None:
             each = request.transactions[number]
-            told = {
-                where: _by_age(error, knows_abortable=version >= _ADD_ABORTABLE)
-                for where, error in outcomes.items()
-            }
             results[number] = AddPartitionsToTxnResult(
                 transactional_id=each.transactional_id,
-                topic_results=_topic_results(each.topics, told),
+                topic_results=_topic_results(each.topics, outcomes),
             )
             if len(results) == len(request.transactions):
                 ordered = [results[index] for index in sorted(results)]
@@ -240,11 +234,9 @@ class TransactionsHandler:
         return reply.answer()
 
 
-def _by_age(error: Errors, *, knows_fenced: bool = True, knows_abortable: bool = True) -> Errors:
+def _by_age(error: Errors, *, knows_fenced: bool) -> Errors:
     if error is Errors.PRODUCER_FENCED and not knows_fenced:
         return Errors.INVALID_PRODUCER_EPOCH
-    if error is Errors.TRANSACTION_ABORTABLE and not knows_abortable:
-        return Errors.INVALID_TXN_STATE
     return error
 
 
