@@ -27,7 +27,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
@@ -87,7 +87,8 @@ class File(Protocol):
         ...
 
     def read_ahead(self, position: int, length: int) -> None:
-        """Ask the system to bring a range into the page cache; blocks, so call it in a thread."""
+        """Bring a range into the page cache, and ask for what follows it to be brought there too;
+        blocks, so call it in a thread."""
         ...
 
 
@@ -204,6 +205,9 @@ def write_fully(file: File, data: Buffer, position: int) -> None:
         raise OSError(errno.EIO, "short write", file.path)
 
 
+_READ_FURTHER_BYTES: Final = 256 * 1024
+
+
 class OsFile:
     """A descriptor with a name."""
 
@@ -271,7 +275,10 @@ class OsFile:
         return bytes(data) if count == length else None
 
     def read_ahead(self, position: int, length: int) -> None:
-        os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_WILLNEED)
+        # Whoever reads this will go on behind it, and look at the batches there before that.
+        os.posix_fadvise(
+            self._fd, position, 2 * length + _READ_FURTHER_BYTES, os.POSIX_FADV_WILLNEED
+        )
         end = position + length
         while position < end and (data := os.pread(self._fd, 1 << 18, position)):
             position += len(data)

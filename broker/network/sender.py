@@ -24,7 +24,7 @@ _RUN_BYTES: Final = 256 * 1024
 
 class Progress(Enum):
     DONE = "all is sent"
-    FULL = "the peer takes no more for now"
+    FULL = "the peer takes no more for now, or it is the turn of others"
     COLD = "the first slice must be read ahead"
 
 
@@ -60,6 +60,9 @@ class Sender:
                 elif type(part) is FileSlice and len(part) > _SMALL_SLICE_BYTES:
                     if not self._send_slice(part):
                         return Progress.COLD
+                    if outgoing and type(outgoing[0]) is FileSlice:
+                        # Half a millisecond has gone: a reader of much shall not hold up others.
+                        return Progress.FULL
                 elif not self._send_run():
                     return Progress.COLD
         except BlockingIOError:

@@ -125,10 +125,10 @@ def test_a_header_waits_for_the_large_slice_behind_it() -> None:
     assert wire.calls == ["send_all+more", "send_slice"]
 
 
-def test_a_large_slice_goes_piece_by_piece() -> None:
+def test_a_large_slice_goes_piece_by_piece_and_others_have_their_turn_in_between() -> None:
     wire = Wire()
     sender, _ = a_sender(wire, a_slice(0, 2500 * KILOBYTE))
-    assert sender.send() is Progress.DONE
+    assert [sender.send() for _ in range(3)] == [Progress.FULL, Progress.FULL, Progress.DONE]
     assert wire.calls == ["send_slice"] * 3
     assert wire.bytes == CONTENT[: 2500 * KILOBYTE]
 
@@ -168,10 +168,11 @@ def test_each_piece_of_a_large_cold_slice_is_prepared_on_its_own() -> None:
     wire = Wire()
     sender, _ = a_sender(wire, a_slice(0, 2500 * KILOBYTE, file))
     prepared = []
-    while sender.send() is Progress.COLD:
-        piece = sender.cold_piece()
-        prepared.append(len(piece))
-        piece.read_ahead()
+    while (progress := sender.send()) is not Progress.DONE:
+        if progress is Progress.COLD:
+            piece = sender.cold_piece()
+            prepared.append(len(piece))
+            piece.read_ahead()
     assert prepared == [1024 * KILOBYTE, 1024 * KILOBYTE, 452 * KILOBYTE]
     assert wire.bytes == CONTENT[: 2500 * KILOBYTE]
 
@@ -190,9 +191,9 @@ def test_a_file_that_was_cut_below_the_slice_is_noticed(length: int) -> None:
     file._warm = range(10**6)
     sender, _ = a_sender(Wire(), a_slice(0, length, file))
     with pytest.raises(FileEndsEarly):
-        if sender.send() is Progress.COLD:
-            sender.cold_piece().read_ahead()
-            sender.send()
+        while (progress := sender.send()) is not Progress.DONE:
+            if progress is Progress.COLD:
+                sender.cold_piece().read_ahead()
 
 
 def test_a_sent_slice_does_not_keep_its_file_open() -> None:
