@@ -40,7 +40,9 @@ NOBODY = Holder(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 def needs_producer_id(known: Known | None) -> bool:
     """Whether `init` may need an id that nobody had."""
-    return known is None or known.transaction.has_used_up_epochs
+    if known is None:
+        return True
+    return known.transaction.state.is_idle and known.transaction.has_used_up_epochs
 
 
 def init(
