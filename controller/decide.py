@@ -90,7 +90,7 @@ class Membership:
 def take_office(image: ClusterImage, terms: Terms) -> Decision:
     """Put everything right, and tell everyone everything: who knows what the last one told."""
     plan = replace(settle(image, terms), welcome=frozenset(image.brokers), members_changed=True)
-    return Decision(image, plan)
+    return Decision(replace(image, returned={}), plan)
 
 
 def brokers_left(image: ClusterImage, left: Set[int], terms: Terms) -> Decision:
@@ -148,10 +148,30 @@ def _settled(
         for b in (*state.isr, state.leader)
         if b not in assignment.replicas or not image.is_online(b, where)
     }
+    returned = image.returned.get(where, frozenset())
+    if returned and len(assignment.replicas) > 1:
+        stayed = _without_returned(state, assignment, candidates, gone | returned)
+        elected = stayed or election.clean(state, assignment.replicas, candidates)
+        if elected is not None:
+            return elected
     if state.leader not in gone:
         return election.without(state, gone)
     elect = election.unclean if allows_unclean(image, where.topic, terms) else election.clean
     return elect(state, assignment.replicas, candidates) or election.without(state, gone)
+
+
+def _without_returned(
+    state: PartitionState, assignment: Assignment, candidates: Set[int], away: Set[int]
+) -> PartitionState | None:
+    """As if those who came back unseen had been seen to go: whoever stayed is in sync and leads.
+
+    Those who came back must catch up first, for their disks may have lost what was not yet
+    written. None when nobody stayed; then they are all there is, but an epoch begins, so that
+    nothing they append can be taken for what they had before.
+    """
+    if state.leader not in away:
+        return election.without(state, away)
+    return election.clean(state, assignment.replicas, candidates - away)
 
 
 def allows_unclean(image: ClusterImage, topic: str, terms: Terms) -> bool:

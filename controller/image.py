@@ -57,6 +57,8 @@ class ClusterImage:
     deleting: frozenset[str] = frozenset()
     # Partitions whose state node cannot be read: left alone until someone repairs it.
     damaged: frozenset[TopicPartition] = frozenset()
+    # In-sync replicas whose brokers came back while nobody watched: what they remember is unknown.
+    returned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     # Replicas on failed directories of brokers that live.
     offline: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -33,6 +33,8 @@ class Watches:
 @dataclass(frozen=True, slots=True)
 class PartitionStates:
     states: Mapping[TopicPartition, PartitionState]
+    # The transaction that wrote each of them last.
+    written: Mapping[TopicPartition, int]
     damaged: frozenset[TopicPartition]
 
 
@@ -48,9 +50,26 @@ async def read_image(store: MetadataStore, watches: Watches) -> ClusterImage:
         topics={topic.name: topic for topic in topics},
         states=found.states,
         damaged=found.damaged,
+        returned=_returned(found, brokers),
         deleting=await read_deletions(store, watches.deletions),
         topic_configs={t.name: c for t, c in zip(topics, configs, strict=True) if c},
     )
+
+
+def _returned(
+    found: PartitionStates, brokers: Mapping[int, Broker]
+) -> dict[TopicPartition, frozenset[int]]:
+    """In-sync members that registered after the state was written. A controller that sees a broker
+    come back writes the states of its partitions, so nobody saw these."""
+    returned = {
+        where: frozenset(
+            member
+            for member in state.isr
+            if member in brokers and brokers[member].epoch > found.written[where]
+        )
+        for where, state in found.states.items()
+    }
+    return {where: members for where, members in returned.items() if members}
 
 
 async def read_brokers(store: MetadataStore, watch: Watch) -> dict[int, Broker]:
@@ -103,9 +122,11 @@ async def read_states(store: MetadataStore, topics: Iterable[Topic]) -> Partitio
     partitions = [where for topic in topics for where in topic.partitions()]
     outcomes = await together(_read_state(store, where) for where in partitions)
     pairs = list(zip(partitions, outcomes, strict=True))
+    read = {where: outcome for where, outcome in pairs if isinstance(outcome, tuple)}
     return PartitionStates(
-        states={where: state for where, state in pairs if isinstance(state, PartitionState)},
-        damaged=frozenset(where for where, state in pairs if state is _DAMAGED),
+        states={where: state for where, (state, _) in read.items()},
+        written={where: zxid for where, (_, zxid) in read.items()},
+        damaged=frozenset(where for where, outcome in pairs if outcome is _DAMAGED),
     )
 
 
@@ -116,11 +137,13 @@ class _Mark(Enum):
 _DAMAGED = _Mark.DAMAGED
 
 
-async def _read_state(store: MetadataStore, where: TopicPartition) -> PartitionState | _Mark | None:
+async def _read_state(
+    store: MetadataStore, where: TopicPartition
+) -> tuple[PartitionState, int] | _Mark | None:
     path = paths.partition_state(where)
     try:
         data, stat = await store.get(path)
-        return PartitionState.decode(data, stat.version)
+        return PartitionState.decode(data, stat.version), stat.mzxid
     except NoNode:
         return None
     except BadNode as error:

@@ -68,6 +68,33 @@ def test_an_unclean_leader_is_elected_only_where_the_topic_allows_it():
     assert tell(story, by_default).endswith("t-0 leader 2 epoch 3 isr 2 recovering")
 
 
+@pytest.mark.parametrize(
+    ("returned", "leader", "isr"),
+    [
+        ({2}, 1, (1, 3)),
+        ({1}, 2, (2, 3)),
+        ({1, 2}, 3, (3,)),
+        # Nobody stayed: they are all there is, but in a new epoch.
+        ({1, 2, 3}, 1, (1, 2, 3)),
+    ],
+)
+def test_members_that_came_back_unseen_are_as_good_as_gone(
+    returned: set[int], leader: int, isr: tuple[int, ...]
+):
+    world = world_after("brokers 1 2 3; topic t 1,2,3")
+    image = replace(world.image, returned={T0: frozenset(returned)})
+    decision = decide.take_office(image, world.terms)
+    state = decision.plan.states[T0]
+    assert (state.leader, state.isr, state.leader_epoch) == (leader, isr, 1)
+    assert not decision.image.returned
+
+
+def test_a_lone_replica_that_came_back_unseen_goes_on_as_it_was():
+    world = world_after("brokers 1; topic t 1")
+    image = replace(world.image, returned={T0: frozenset({1})})
+    assert not decide.take_office(image, world.terms).plan.states
+
+
 def test_a_bounce_within_the_session_is_death_then_birth():
     """Same id, new broker epoch: the old life's place in the ISR is not inherited."""
     assert tell("brokers 1 2; topic t 1,2; 1 bounces; isr t-0 2,1") == (

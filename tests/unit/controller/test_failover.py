@@ -43,6 +43,21 @@ class TestFailover:
 
         play(scene)
 
+    def test_a_broker_that_came_back_between_two_controllers_is_not_in_sync(self):
+        """Nobody saw it go, and its disk may have forgotten what it had acknowledged."""
+
+        async def scene(cluster: Cluster) -> None:
+            await started(cluster, 1, 2, 3, topic=(1, 2, 3))
+            first = cluster.controller_id
+            cluster.twin(first).session.suspend()
+            back, stayed = (b for b in (1, 2, 3) if b != first)
+            await cluster.bounce(back)
+            await cluster.kill(first)
+            await cluster.leader_is(stayed, T0)
+            assert (await stored(cluster)).isr == (stayed,)
+
+        play(scene)
+
     def test_a_new_controller_tells_who_lives_before_who_leads(self):
         """KAFKA-4443: UpdateMetadata comes before LeaderAndIsr, and everything is told anew."""
 
