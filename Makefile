@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .PHONY: types clean
 
 BIN := .venv/bin
-PACKAGES := protocol client storage controller replication broker spark_jobs
+PACKAGES := protocol client storage controller replication broker spark_jobs testing
 PYTEST := $(BIN)/pytest -q
 # Looked for only until there is an environment; find-python explains itself when there is none.
 FIND_PYTHON = if [ -x $(BIN)/python ] && [ -x $(BIN)/pip ]; then python=$(BIN)/python; \

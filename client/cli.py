@@ -168,7 +168,7 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    from odradek.client.sync import new_loop
+    from odradek.client.loop_thread import new_loop
 
     return new_loop()
 

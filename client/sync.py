@@ -20,6 +20,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 from odradek.client.admin import Admin
 from odradek.client.consumer import Consumer
+from odradek.client.loop_thread import LoopThread
 from odradek.client.producer import Producer
 from odradek.client.settings import Given
 from odradek.client.subscription import RebalanceListener
@@ -45,41 +46,6 @@ T = TypeVar("T")
 
 # How many records may be on their way to the producer's thread before `send` waits.
 MAX_HANDED_OVER = 10_000
-
-
-class LoopThread:
-    """An event loop in a thread; `run` waits for a coroutine on it."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = new_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
-        self._thread.start()
-
-    def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        async def call() -> T:
-            return await work()
-
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result()
-
-    def call(self, work: Callable[[], T]) -> T:
-        async def call() -> T:
-            return work()
-
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result()
-
-    def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 class SyncClient(Generic[C]):

@@ -5,7 +5,16 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("broker", "client", "controller", "protocol", "replication", "spark_jobs", "storage")
+PACKAGES = (
+    "broker",
+    "client",
+    "controller",
+    "protocol",
+    "replication",
+    "spark_jobs",
+    "storage",
+    "testing",
+)
 
 
 @cache
