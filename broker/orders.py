@@ -15,7 +15,7 @@ from odradek.broker.metadata_cache import MetadataCache
 from odradek.controller.channels import ControlResponse
 from odradek.controller.configs import read_config, topic_entity
 from odradek.controller.propagation import ControlRequest
-from odradek.controller.store import MetadataStore
+from odradek.controller.store import ConnectionLost, MetadataStore, SessionLost
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.replicas import (
     LeaderAndIsrRequest,
@@ -65,6 +65,10 @@ class Orders:
             return self._update(request)
         except KafkaError as error:
             return _refused(request, error.error)
+        except (ConnectionLost, SessionLost):
+            # A topic's settings cannot be read now, and without them it could take records that
+            # too few replicas have. Nothing is done yet; the controller sends this order again.
+            return _refused(request, Errors.REQUEST_TIMED_OUT)
 
     async def _become(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         for topic in request.topic_states:

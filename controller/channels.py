@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from odradek.controller.fields import log
 from odradek.controller.image import Broker
 from odradek.controller.propagation import ControlRequest
+from odradek.protocol.errors import Errors
 from odradek.protocol.messages.replicas import (
     LeaderAndIsrResponse,
     StopReplicaResponse,
@@ -25,6 +26,8 @@ ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataRes
 Send = Callable[[Broker, ControlRequest], Awaitable[ControlResponse]]
 
 RETRY_SECONDS: Final = 0.1
+# A broker's word that it has done nothing, and would later: its own way to the store is cut.
+NOT_NOW: Final = Errors.REQUEST_TIMED_OUT
 
 
 class Answered(Protocol):
@@ -93,12 +96,16 @@ class Channels:
             self._answered(self._brokers[broker_id], request, response)
 
     async def _insist(self, broker_id: int, request: ControlRequest) -> ControlResponse:
+        name = type(request).__name__
         while True:
+            reason: object = NOT_NOW.name
             try:
-                return await self._send(self._brokers[broker_id], request)
+                response = await self._send(self._brokers[broker_id], request)
+                if response.error_code != NOT_NOW:
+                    return response
             except (OSError, TimeoutError) as error:
-                name = type(request).__name__
-                log.warning("%s for broker %d is repeated: %s", name, broker_id, error)
+                reason = error
+            log.warning("%s for broker %d is repeated: %s", name, broker_id, reason)
             await asyncio.sleep(RETRY_SECONDS)
 
 

@@ -146,6 +146,26 @@ def test_a_broker_whose_session_expired_registers_again_and_is_in_sync_again(pla
     play(scene)
 
 
+def test_a_broker_that_is_cut_from_the_store_hosts_new_topics_once_it_is_back(play):
+    """It cannot read their settings meanwhile, and must not host them without."""
+
+    async def scene(stage: Stage) -> None:
+        broker = next(b for b in stage.cluster.brokers.values() if not b.is_controller)
+        assert isinstance(broker.store, EmbeddedSession)
+        broker.store.suspend()
+        making = asyncio.create_task(stage.make("t", **{"min.insync.replicas": "2"}))
+        await stage.until(lambda: len(stage.replicas("t")) == 2)
+        assert not making.done()
+        broker.store.resume()
+        await making
+        config = stage.replicas("t")[broker.id].log.config
+        assert config.min_insync_replicas == 2
+        await stage.write("t", range(10))
+        await stage.until(lambda: stage.in_sync("t") == {1, 2, 3})
+
+    play(scene)
+
+
 def test_another_broker_is_controller_when_the_controller_stops(play):
     async def scene(stage: Stage) -> None:
         await stage.make("t")

@@ -30,6 +30,7 @@ SESSION_MS = 3000
 METADATA_VERSION = 9
 # What a healthy cluster never has to say, whatever is done to its processes.
 ALARMS = ("below its high watermark", "Traceback", "CRITICAL")
+ALARM_LINES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +126,15 @@ class ProcessCluster:
             self._frozen.discard(number)
 
     def alarms(self) -> list[str]:
-        """Whatever brokers said that they must never say."""
+        """Whatever brokers said that they must never say, and what they said next."""
         output = list(self._former_output)
         for broker in self.brokers.values():
             output += [] if broker.process is None else broker.process.output
-        return [line for line in output if any(alarm in line for alarm in ALARMS)]
+        return [
+            "\n".join(output[number : number + ALARM_LINES])
+            for number, line in enumerate(output)
+            if any(alarm in line for alarm in ALARMS)
+        ]
 
     # What clients are told ------------------------------------------------------------------
 
