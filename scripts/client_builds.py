@@ -27,8 +27,10 @@ from scripts.steps import run_or_explain, say
 
 # The programs of one Java client, from the newest interface to the oldest.
 JAVA_SOURCES = {
-    **dict.fromkeys(KAFKA_VERSIONS, ("Driver", "AdminVerbs", "RecordVerbs", "Jobs")),
-    "2.3.1": ("RecordsDriver", "RecordVerbs", "Jobs"),
+    **dict.fromkeys(
+        KAFKA_VERSIONS, ("Driver", "AdminVerbs", "RecordVerbs", "TransactionVerbs", "Jobs")
+    ),
+    "2.3.1": ("RecordsDriver", "RecordVerbs", "TransactionVerbs", "Jobs"),
     "0.10.2.2": ("OldDriver", "Jobs"),
     "0.9.0.1": ("OldDriver", "Jobs"),
 }

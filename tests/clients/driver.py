@@ -6,8 +6,10 @@ the client knows it. Each job makes its client objects anew and closes them, so 
 no state between jobs and no connection outlives the test that made it.
 
     produce           topic partition records acks codec idempotent  -> offsets
-    consume           topic partition offset count                   -> records
+    consume           topic partition offset count committed         -> records
     consume_in_group  topic group count (commits what it read)       -> records
+    transact          topic partition transactional_id transactions
+    be_fenced         topic partition transactional_id (a second producer comes; the error counts)
     offset_at         topic partition at                             -> offset [timestamp]
     create_topic      topic partitions configs validate_only
     list_topics                                                      -> topics
@@ -21,6 +23,7 @@ no state between jobs and no connection outlives the test that made it.
     describe_cluster                                                 -> controller brokers …
     describe_log_dirs topic                                          -> sizes by partition
 
+A transaction has values, whether it commits, and perhaps a group and its offset in the partition.
 `offset` and `at` use Kafka's numbers: -1 latest, -2 earliest, -3 the largest timestamp.
 """
 
@@ -82,6 +85,22 @@ def _pack(data: bytes | None) -> str | None:
 
 def _unpack(data: str | None) -> bytes | None:
     return None if data is None else base64.b64decode(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    values: tuple[bytes, ...]
+    commit: bool = True
+    group: str | None = None
+    offset: int = -1
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "values": [_pack(value) for value in self.values],
+            "commit": self.commit,
+            "group": self.group,
+            "offset": self.offset,
+        }
 
 
 class ClientError(AssertionError):
@@ -196,14 +215,41 @@ class Client:
         return offsets
 
     def consume(
-        self, topic: str, count: int, *, offset: int = EARLIEST, partition: int = 0
+        self,
+        topic: str,
+        count: int,
+        *,
+        offset: int = EARLIEST,
+        partition: int = 0,
+        committed: bool = False,
     ) -> list[Record]:
-        found = self._run("consume", topic=topic, partition=partition, offset=offset, count=count)
+        found = self._run(
+            "consume",
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            count=count,
+            committed=committed,
+        )
         return [Record.from_json(fields) for fields in found["records"] or ()]
 
     def consume_in_group(self, topic: str, group: str, count: int) -> list[Record]:
         found = self._run("consume_in_group", topic=topic, group=group, count=count)
         return [Record.from_json(fields) for fields in found["records"] or ()]
+
+    def transact(
+        self, topic: str, transactional_id: str, transactions: Sequence[Transaction]
+    ) -> None:
+        self._run(
+            "transact",
+            topic=topic,
+            partition=0,
+            transactional_id=transactional_id,
+            transactions=[transaction.to_json() for transaction in transactions],
+        )
+
+    def be_fenced(self, topic: str, transactional_id: str) -> None:
+        self._run("be_fenced", topic=topic, partition=0, transactional_id=transactional_id)
 
     def offset_at(self, topic: str, at: int, *, partition: int = 0) -> int:
         return int(self._run("offset_at", topic=topic, partition=partition, at=at)["offset"])

@@ -27,6 +27,7 @@ BASIC = {"produce", "consume", "acks", "offset_at", "null_values", "too_large", 
 BASIC |= {"groups"}
 SENDS = {*BASIC, "headers", "timestamps", "append_time", "binary", "reports_offsets"}
 SENDS |= {"empty_values"}
+TRANSACTS = {"transactions", "offsets_in_transactions", "reads_committed"}
 TIMES = {"time_lookup", "no_such_time"}
 MODERN = {*SENDS, *TIMES, *CODECS, "idempotent", "out_of_range", "below_start"}
 # … and what it can ask and change.
@@ -71,19 +72,19 @@ ROSTER = (
         "confluent-kafka",
         (),
         python("confluent_driver.py"),
-        MODERN | ADMIN | DELETES | LATEST_ADMIN,
+        MODERN | TRANSACTS | ADMIN | DELETES | LATEST_ADMIN,
     ),
     Entry(
         "kafka-python",
         (),
         python("kafka_python_driver.py"),
-        MODERN | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"},
+        MODERN | TRANSACTS | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"},
     ),
     Entry(
         "aiokafka",
         (),
         python("aiokafka_driver.py"),
-        MODERN | ADMIN | DELETES | {"cluster_id"},
+        MODERN | TRANSACTS | ADMIN | DELETES | {"cluster_id"},
     ),
     Entry(
         "kcat",
@@ -96,25 +97,28 @@ ROSTER = (
         "java-3.9",
         ("java-clients",),
         java(KAFKA_ON_ZOOKEEPER, "Driver"),
-        MODERN | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"},
+        MODERN | TRANSACTS | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"},
     ),
     Entry(
         "java-4.2",
         ("java-clients",),
         java(KAFKA_ON_KRAFT, "Driver"),
-        (MODERN | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"}) - {"replace_configs"},
+        (MODERN | TRANSACTS | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"})
+        - {"replace_configs"},
     ),
     Entry(
         "franz-go",
         ("go-clients",),
         go("franz"),
-        (MODERN | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"}) - {"no_such_time"},
+        (MODERN | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"} | TRANSACTS)
+        - {"no_such_time", "offsets_in_transactions"},
     ),
     Entry(
         "sarama",
         ("go-clients",),
         go("sarama"),
         MODERN
+        | TRANSACTS
         | ADMIN
         | DELETES
         | LATEST_ADMIN - {"cluster_id", "max_timestamp"}
@@ -132,7 +136,8 @@ ROSTER = (
         "kafkajs",
         ("node-clients",),
         ("node", str(build_dir("node-clients") / "kafkajs.js")),
-        (MODERN | ADMIN | DELETES | {"cluster_id"}) - {"lz4", "zstd", "no_such_time"},
+        (MODERN | TRANSACTS | ADMIN | DELETES | {"cluster_id"})
+        - {"lz4", "zstd", "no_such_time", "reads_committed"},
     ),
     # Clients of the past: older versions of every request, and message formats 0 and 1.
     Entry(
@@ -145,7 +150,7 @@ ROSTER = (
         "java-2.3",
         ("java-clients",),
         java("2.3.1", "RecordsDriver"),
-        MODERN,
+        MODERN | TRANSACTS,
     ),
     Entry(
         "java-0.10",

@@ -2,6 +2,7 @@
 
 import java.util.HashMap;
 import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 
 final class Driver {
     private Driver() {}
@@ -10,6 +11,11 @@ final class Driver {
         Map<String, Jobs.Verb> verbs = new HashMap<>();
         RecordVerbs.addTo(verbs);
         AdminVerbs.addTo(verbs);
+        TransactionVerbs.addTo(
+                verbs,
+                (producer, offsets, group) ->
+                        producer.sendOffsetsToTransaction(
+                                offsets, new ConsumerGroupMetadata(group)));
         verbs.put(
                 "offset_at",
                 job ->

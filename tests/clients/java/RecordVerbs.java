@@ -81,6 +81,9 @@ final class RecordVerbs {
         properties.put("fetch.max.wait.ms", "100");
         properties.put("default.api.timeout.ms", String.valueOf(Jobs.SECONDS * 1000));
         properties.put("allow.auto.create.topics", "false");
+        if (job.path("committed").asBoolean()) {
+            properties.put("isolation.level", "read_committed");
+        }
         return new KafkaConsumer<>(
                 properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }

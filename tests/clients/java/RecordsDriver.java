@@ -1,4 +1,4 @@
-// The Java client of Kafka 2 as a driver, for records alone.
+// The Java client of Kafka 2 as a driver, for records and transactions alone.
 
 import java.util.HashMap;
 import java.util.Map;
@@ -9,6 +9,9 @@ final class RecordsDriver {
     public static void main(String[] arguments) throws Exception {
         Map<String, Jobs.Verb> verbs = new HashMap<>();
         RecordVerbs.addTo(verbs);
+        TransactionVerbs.addTo(
+                verbs,
+                (producer, offsets, group) -> producer.sendOffsetsToTransaction(offsets, group));
         Jobs.serve(verbs);
     }
 }

@@ -133,6 +133,45 @@ const consumeInGroup = job =>
     return { records }
   })
 
+const transactionalProducer = job =>
+  kafkaOf(job).producer({
+    transactionalId: job.transactional_id,
+    idempotent: true,
+    maxInFlightRequests: 1,
+  })
+
+const sendTo = (transaction, job, values) =>
+  transaction.send({
+    topic: job.topic,
+    messages: values.map(value => ({ value, partition: job.partition })),
+  })
+
+const transact = job =>
+  withConnected(transactionalProducer(job), async producer => {
+    for (const { values, commit, group, offset } of job.transactions) {
+      const transaction = await producer.transaction()
+      await sendTo(transaction, job, values.map(unpack))
+      if (group !== null) {
+        const partitions = [{ partition: job.partition, offset: String(offset) }]
+        const topics = [{ topic: job.topic, partitions }]
+        await transaction.sendOffsets({ consumerGroupId: group, topics })
+      }
+      await (commit ? transaction.commit() : transaction.abort())
+    }
+  })
+
+const beFenced = job =>
+  withConnected(transactionalProducer(job), async first => {
+    const transaction = await first.transaction()
+    await sendTo(transaction, job, [Buffer.from('z')])
+    return withConnected(transactionalProducer(job), async second => {
+      const other = await second.transaction()
+      await sendTo(other, job, [Buffer.from('y')])
+      await other.abort()
+      await transaction.commit()
+    })
+  })
+
 const ofPartition = (rows, job) => rows.find(row => row.partition === job.partition)
 
 const offsetAt = asking(async (admin, job) => {
@@ -213,6 +252,8 @@ const VERBS = {
   produce,
   consume,
   consume_in_group: consumeInGroup,
+  transact,
+  be_fenced: beFenced,
   offset_at: offsetAt,
   create_topic: createTopic,
   list_topics: listTopics,

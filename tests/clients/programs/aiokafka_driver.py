@@ -8,13 +8,14 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, ProducerFenced
 from jobs import EARLIEST, LATEST, CodedError, Job, headers_of, pack, packed_headers, serve, unpack
 
 SECONDS = 20
 RESOURCES = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 TIMESTAMP_TYPES = {0: "create", 1: "append"}
 DEFAULT_SOURCE = 5
+PRODUCER_FENCED = 90
 
 
 def common(job: Job) -> dict[str, Any]:
@@ -35,8 +36,10 @@ def admin_of(job: Job) -> Any:
 
 
 def consumer_of(job: Job) -> Any:
-    wait = {"fetch_max_wait_ms": 100}
-    consumer = AIOKafkaConsumer(**common(job), **wait, group_id=None, auto_offset_reset="none")
+    options = {"fetch_max_wait_ms": 100}
+    if job.get("committed"):
+        options["isolation_level"] = "read_committed"
+    consumer = AIOKafkaConsumer(**common(job), **options, group_id=None, auto_offset_reset="none")
     return started(consumer, "stop")
 
 
@@ -108,6 +111,37 @@ async def consume_in_group(job: Job) -> Job:
         records = [as_json(await consumer.getone()) for _ in range(job["count"])]
         await consumer.commit()
     return {"records": records}
+
+
+def transactional_producer(job: Job) -> Any:
+    producer = AIOKafkaProducer(**common(job), transactional_id=job["transactional_id"])
+    return started(producer, "stop")
+
+
+async def transact(job: Job) -> None:
+    partition = TopicPartition(job["topic"], job["partition"])
+    async with transactional_producer(job) as producer:
+        for transaction in job["transactions"]:
+            await producer.begin_transaction()
+            for value in transaction["values"]:
+                await producer.send_and_wait(
+                    job["topic"], unpack(value), partition=job["partition"]
+                )
+            if transaction["group"] is not None:
+                offsets = {partition: transaction["offset"]}
+                await producer.send_offsets_to_transaction(offsets, transaction["group"])
+            if transaction["commit"]:
+                await producer.commit_transaction()
+            else:
+                await producer.abort_transaction()
+
+
+async def be_fenced(job: Job) -> None:
+    async with transactional_producer(job) as first:
+        await first.begin_transaction()
+        await first.send_and_wait(job["topic"], b"z", partition=job["partition"])
+        async with transactional_producer(job):
+            await first.commit_transaction()
 
 
 async def offset_at(job: Job) -> Job:
@@ -209,6 +243,8 @@ async def describe_cluster(job: Job) -> Job:
 
 
 def code_of(failure: Exception) -> int | None:
+    if isinstance(failure, ProducerFenced):
+        return PRODUCER_FENCED
     code = getattr(failure, "errno", None) if isinstance(failure, KafkaError) else None
     return code if code is not None and code >= 0 else None
 
@@ -218,7 +254,7 @@ def run(verb: Callable[[Job], Awaitable[Any]]) -> Callable[[Job], Any]:
 
 
 VERBS = [
-    *(produce, consume, consume_in_group, offset_at),
+    *(produce, consume, consume_in_group, offset_at, transact, be_fenced),
     *(create_topic, list_topics, describe_topic, create_partitions, delete_topic),
     *(describe_configs, replace_configs, delete_records, describe_cluster),
 ]

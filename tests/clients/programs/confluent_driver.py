@@ -113,6 +113,7 @@ def consume(job: Job) -> Job:
             auto_offset_reset="error",
             allow_auto_create_topics=False,
             fetch_wait_max_ms=100,
+            isolation_level="read_committed" if job["committed"] else "read_uncommitted",
         )
     )
     try:
@@ -161,6 +162,45 @@ def consume_in_group(job: Job) -> Job:
     finally:
         consumer.close()
     return {"records": records}
+
+
+def transactional_producer(job: Job) -> Producer:
+    producer = Producer(settings(job, transactional_id=job["transactional_id"], linger_ms=0))
+    producer.init_transactions(SECONDS)
+    return producer
+
+
+def transact(job: Job) -> None:
+    producer = transactional_producer(job)
+    for transaction in job["transactions"]:
+        producer.begin_transaction()
+        for value in transaction["values"]:
+            producer.produce(job["topic"], unpack(value), partition=job["partition"])
+        if transaction["group"] is not None:
+            place = TopicPartition(job["topic"], job["partition"], transaction["offset"])
+            producer.send_offsets_to_transaction([place], metadata_of(job, transaction), SECONDS)
+        producer.flush(SECONDS)
+        if transaction["commit"]:
+            producer.commit_transaction(SECONDS)
+        else:
+            producer.abort_transaction(SECONDS)
+
+
+def metadata_of(job: Job, transaction: Job) -> object:
+    consumer = Consumer(settings(job, group_id=transaction["group"]))
+    try:
+        return consumer.consumer_group_metadata()
+    finally:
+        consumer.close()
+
+
+def be_fenced(job: Job) -> None:
+    first = transactional_producer(job)
+    first.begin_transaction()
+    first.produce(job["topic"], b"z", partition=job["partition"])
+    first.flush(SECONDS)
+    transactional_producer(job)
+    first.commit_transaction(SECONDS)
 
 
 def offset_at(job: Job) -> Job:
@@ -255,11 +295,13 @@ def code_of(failure: Exception) -> int | None:
     error = failure.args[0]
     if error.code() == KafkaError._AUTO_OFFSET_RESET and "out of range" in error.str():
         return KafkaError.OFFSET_OUT_OF_RANGE
+    if error.code() == KafkaError._FENCED:
+        return KafkaError.PRODUCER_FENCED
     return error.code() if error.code() >= 0 else None
 
 
 VERBS = [
-    *(produce, consume, consume_in_group, offset_at),
+    *(produce, consume, consume_in_group, offset_at, transact, be_fenced),
     *(create_topic, list_topics, describe_topic, create_partitions, delete_topic),
     *(describe_configs, set_configs, replace_configs, delete_records, describe_cluster),
 ]

@@ -35,6 +35,7 @@ from kafka.admin import (  # noqa: E402  # noqa: E402
     NewTopic,
 )
 from kafka.errors import KafkaError  # noqa: E402
+from kafka.structs import OffsetAndMetadata  # noqa: E402
 
 SECONDS = 20
 RESOURCES = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
@@ -108,8 +109,10 @@ def as_json(record: Any) -> Job:
 
 
 def consumer_of(job: Job) -> tuple[KafkaConsumer, TopicPartition]:
-    wait = {"fetch_max_wait_ms": 100}
-    consumer = KafkaConsumer(**common(job), **wait, group_id=None, auto_offset_reset="none")
+    options: dict[str, Any] = {"fetch_max_wait_ms": 100}
+    if job.get("committed"):
+        options["isolation_level"] = "read_committed"
+    consumer = KafkaConsumer(**common(job), **options, group_id=None, auto_offset_reset="none")
     partition = TopicPartition(job["topic"], job["partition"])
     consumer.assign([partition])
     return consumer, partition
@@ -157,6 +160,44 @@ def consume_in_group(job: Job) -> Job:
     finally:
         consumer.close()
     return {"records": records}
+
+
+def transactional_producer(job: Job) -> KafkaProducer:
+    producer = KafkaProducer(**common(job), transactional_id=job["transactional_id"])
+    producer.init_transactions()
+    return producer
+
+
+def transact(job: Job) -> None:
+    producer = transactional_producer(job)
+    partition = TopicPartition(job["topic"], job["partition"])
+    try:
+        for transaction in job["transactions"]:
+            producer.begin_transaction()
+            for value in transaction["values"]:
+                producer.send(job["topic"], value=unpack(value), partition=job["partition"])
+            producer.flush(SECONDS)
+            if transaction["group"] is not None:
+                offsets = {partition: OffsetAndMetadata(transaction["offset"], "", -1)}
+                producer.send_offsets_to_transaction(offsets, transaction["group"])
+            if transaction["commit"]:
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+    finally:
+        producer.close(5)
+
+
+def be_fenced(job: Job) -> None:
+    first = transactional_producer(job)
+    first.begin_transaction()
+    first.send(job["topic"], value=b"z", partition=job["partition"]).get(SECONDS)
+    second = transactional_producer(job)
+    try:
+        first.commit_transaction()
+    finally:
+        second.close(5)
+        first.close(0)
 
 
 def offset_at(job: Job) -> Job:
@@ -325,7 +366,7 @@ def code_of(failure: Exception) -> int | None:
 
 
 VERBS = [
-    *(produce, consume, consume_in_group, offset_at),
+    *(produce, consume, consume_in_group, offset_at, transact, be_fenced),
     *(create_topic, list_topics, describe_topic, create_partitions, delete_topic),
     *(describe_configs, set_configs, replace_configs, delete_records),
     *(describe_cluster, describe_log_dirs),

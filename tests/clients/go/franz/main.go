@@ -88,9 +88,13 @@ func startingAt(offset int64) kgo.Offset {
 
 func consume(job jobs.Job) (jobs.Answer, error) {
 	where := map[string]map[int32]kgo.Offset{job.Topic: {job.Partition: startingAt(job.Offset)}}
+	isolation := kgo.ReadUncommitted()
+	if job.Committed {
+		isolation = kgo.ReadCommitted()
+	}
 	client, err := connect(job,
 		kgo.ConsumePartitions(where), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		kgo.FetchMaxWait(100*time.Millisecond))
+		kgo.FetchMaxWait(100*time.Millisecond), kgo.FetchIsolationLevel(isolation))
 	if err != nil {
 		return nil, err
 	}
@@ -346,6 +350,8 @@ func main() {
 		"produce":           produce,
 		"consume":           consume,
 		"consume_in_group":  consumeInGroup,
+		"transact":          transact,
+		"be_fenced":         beFenced,
 		"offset_at":         asking(offsetAt),
 		"create_topic":      asking(createTopic),
 		"list_topics":       asking(listTopics),

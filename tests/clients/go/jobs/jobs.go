@@ -59,6 +59,18 @@ type Job struct {
 	Resource     string             `json:"resource"`
 	Name         string             `json:"name"`
 	Before       int64              `json:"before"`
+	Committed    bool               `json:"committed"`
+
+	TransactionalID string        `json:"transactional_id"`
+	Transactions    []Transaction `json:"transactions"`
+}
+
+// Transaction is what happens in one transaction; a nil group commits no offset.
+type Transaction struct {
+	Values [][]byte `json:"values"`
+	Commit bool     `json:"commit"`
+	Group  *string  `json:"group"`
+	Offset int64    `json:"offset"`
 }
 
 // Answer is what a verb returns when all went well.

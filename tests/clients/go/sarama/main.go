@@ -105,6 +105,9 @@ func consume(job jobs.Job) (jobs.Answer, error) {
 	config.Consumer.Return.Errors = true
 	config.Consumer.MaxWaitTime = 100 * time.Millisecond
 	config.Metadata.AllowAutoTopicCreation = false
+	if job.Committed {
+		config.Consumer.IsolationLevel = sarama.ReadCommitted
+	}
 	consumer, err := sarama.NewConsumer([]string{job.Bootstrap}, config)
 	if err != nil {
 		return nil, err
@@ -382,6 +385,8 @@ func main() {
 		"produce":           produce,
 		"consume":           consume,
 		"consume_in_group":  consumeInGroup,
+		"transact":          transact,
+		"be_fenced":         beFenced,
 		"offset_at":         talking(offsetAt),
 		"create_topic":      asking(createTopic),
 		"list_topics":       asking(listTopics),
