@@ -60,12 +60,18 @@ class FaultPoint:
     def __init__(self, server: Server, metadata: MetadataCache) -> None:
         self._server = server
         self._metadata = metadata
+        self._held_back: set[asyncio.Future[None]] = set()
 
     def obey(self, rules: Sequence[Rule], set_spent_aside: Callable[[], None]) -> None:
         """Take over these rules instead of those before. Safe from any thread."""
         self._set_spent_aside = set_spent_aside
         routes = [self._faulty(route, rules) for route in self._server.routes]
         self._server.dispatcher.use(routes)
+
+    def let_go(self) -> None:
+        """Send the answers that a delay holds back. Safe from any thread."""
+        for held in list(self._held_back):
+            held.get_loop().call_soon_threadsafe(_release, held)
 
     def _faulty(self, route: AnyRoute, rules: Sequence[Rule]) -> AnyRoute:
         name = route.request.__name__.removesuffix("Request")
@@ -123,7 +129,20 @@ class FaultPoint:
             answer = route.handler(request, context)
         if rule.drop is Drop.ANSWER:
             answer = _lost(answer, context)
-        return _later(answer, rule.delay_ms / 1000) if rule.delay_ms > 0 else answer
+        return self._later(answer, rule.delay_ms / 1000) if rule.delay_ms > 0 else answer
+
+    async def _later(self, answer: Answer, seconds: float) -> Response | None:
+        response = answer if answer is None or isinstance(answer, Response) else await answer
+        loop = asyncio.get_running_loop()
+        held = loop.create_future()
+        self._held_back.add(held)
+        timer = loop.call_later(seconds, _release, held)
+        try:
+            await held
+        finally:
+            timer.cancel()
+            self._held_back.discard(held)
+        return response
 
     # Errors ---------------------------------------------------------------------------------
 
@@ -243,7 +262,6 @@ async def _lose_later(answer: Awaitable[Response | None], context: RequestContex
         context.hang_up(REASON)
 
 
-async def _later(answer: Answer, seconds: float) -> Response | None:
-    response = answer if answer is None or isinstance(answer, Response) else await answer
-    await asyncio.sleep(seconds)
-    return response
+def _release(held: "asyncio.Future[None]") -> None:
+    if not held.done():
+        held.set_result(None)

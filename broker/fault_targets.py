@@ -21,6 +21,7 @@ TOPIC_LISTS: Final = (
     "responses",
     "results",
     "results_by_topic_v3_and_below",
+    "replica_election_results",
 )
 _PARTS: Final = ("groups", "transactions")
 _TOPIC_WORDS: Final = ("name", "topic", "resource_name")
@@ -30,8 +31,9 @@ _PARTITION_LISTS: Final = (
     "partition_indexes",
     "partition_responses",
     "results_by_partition",
+    "partition_result",
 )
-_PARTITION_WORDS: Final = ("partition_index", "partition", "index")
+_PARTITION_WORDS: Final = ("partition_index", "partition", "index", "partition_id")
 _GROUP_LISTS: Final = ("groups", "groups_names", "coordinator_keys")
 _GROUP_WORDS: Final = ("group_id", "key")
 _TOPIC_RESOURCE: Final = 2

@@ -84,6 +84,10 @@ class Point(Protocol):
         """Take over these rules instead of those before; call back when one is spent."""
         ...
 
+    def let_go(self) -> None:
+        """Send the answers that a delay holds back."""
+        ...
+
 
 class Faults:
     """The rules, in the order in which they are looked at: the first that strikes decides."""
@@ -171,8 +175,10 @@ class Faults:
             self._install()
 
     def detach(self, point: Point) -> None:
+        """Have them obeyed there no more, for the broker is about to stop."""
         with self._changing:
             self._points.remove(point)
+        point.let_go()
 
     def _set_spent_aside(self) -> None:
         """Spent rules stay listed, but requests are not looked at for them any more."""

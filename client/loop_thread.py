@@ -29,9 +29,17 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(call(), self.loop).result()
 
     def stop(self) -> None:
+        """End whatever still runs, then the loop and the thread."""
+        self.run(self._cancel_others)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+    async def _cancel_others(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

@@ -19,10 +19,12 @@ from odradek.protocol.messages.partitions import (
     AlterPartitionReassignmentsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
+    ElectLeadersPartitionResult,
     ElectLeadersRequest,
     ElectLeadersResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ReplicaElectionResult,
 )
 from odradek.protocol.messages.replicas import (
     ControlledShutdownRequest,
@@ -107,7 +109,22 @@ class ClusterHandler:
 
 
 def elect_failed(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
-    return ElectLeadersResponse(error_code=error.error, replica_election_results=[])
+    """In every place where some version looks for the error."""
+    return ElectLeadersResponse(
+        error_code=error.error,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    ElectLeadersPartitionResult(
+                        partition_id=partition, error_code=error.error, error_message=error.message
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
 
 
 def reassign_failed(
