@@ -20,7 +20,9 @@ This page is made from the declarations in the code by
 `python -m odradek.broker.config_docs > docs/configuration.md`; change those, not this.
 
 Names, types and defaults are those of Apache Kafka 3.9, so a `server.properties` written for
-Kafka works here. A value is looked for in this order, and the first found holds:
+Kafka works here. Two defaults are those of Kafka 4, so that the consumer group protocol is served:
+`group.coordinator.rebalance.protocols` and `group.consumer.migration.policy`. A value is looked
+for in this order, and the first found holds:
 
 1. dynamic values for this broker alone, set with AlterConfigs (`kafka-configs.sh --alter
    --entity-type brokers --entity-name 1`),

@@ -14,8 +14,10 @@ from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.internal_topics import internal_topics
 from odradek.broker.coordinator.partition_log import PartitionLog
 from odradek.broker.coordinator.placement import GROUP_TOPIC
+from odradek.broker.coordinator.topic_shapes import TopicShapes
 from odradek.broker.handlers.groups import GroupsHandler
 from odradek.broker.handlers.groups_admin import GroupsAdminHandler
+from odradek.broker.handlers.groups_consumer import ConsumerGroupsHandler
 from odradek.broker.handlers.groups_find import FindCoordinatorHandler
 from odradek.broker.handlers.groups_offsets import GroupOffsetsHandler
 from odradek.broker.handlers.metadata import Identity
@@ -55,6 +57,7 @@ class GroupService:
             loop=loop,
             open_log=self._open_log,
             partition_count=self.partition_count,
+            topics=TopicShapes(lambda: metadata.view.topics),
         )
         replicas.listen(self._role_changed)
         metadata.listen_for_deletions(self.coordinator.topics_deleted)
@@ -71,6 +74,9 @@ class GroupService:
             coordinator=coordinator, metadata=self._metadata, clock=self._clock, loop=loop
         ).routes()
         yield from GroupsAdminHandler(coordinator=coordinator, loop=loop).routes()
+        yield from ConsumerGroupsHandler(
+            coordinator=coordinator, metadata=self._metadata, loop=loop
+        ).routes()
 
     def start(self) -> None:
         self.coordinator.start()

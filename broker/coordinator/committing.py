@@ -1,12 +1,14 @@
 """OffsetCommit and OffsetFetch: who may commit, what is kept, and what is shown.
 
-A member commits with its generation. Someone without one (a consumer that assigns itself, an
-administrator) may commit while the group has no members. Offsets are shown once committed.
+A member commits with its generation, or with its epoch in a consumer group. Someone without one (a
+consumer that assigns itself, an administrator) may commit while the group has no members. Offsets
+are shown once committed.
 """
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from odradek.broker.coordinator.consumer_group import ConsumerGroup
 from odradek.broker.coordinator.group import Group
 from odradek.broker.coordinator.group_records import NO_EXPIRY, OffsetRecord
 from odradek.broker.coordinator.group_states import GroupState
@@ -27,6 +29,8 @@ class Committer(NamedTuple):
     instance_id: str | None
     generation: int
     producer: ProducerStamp = NO_PRODUCER
+    knows_epochs: bool = False
+    """Whether it speaks a version that members of the consumer protocol may use."""
 
     @property
     def is_transactional(self) -> bool:
@@ -60,10 +64,28 @@ class Committing:
         member = group.members.get(committer.member_id)
         if member is not None and not committer.is_transactional:
             self._rebalancing.keep_alive(member)
+        self._write(group.id, committer, positions, reply)
+
+    def commit_to_consumer_group(
+        self,
+        group: ConsumerGroup,
+        committer: Committer,
+        positions: Positions,
+        reply: CommitReply,
+    ) -> None:
+        problem = consumer_commit_problem(group, committer)
+        if problem is not Errors.NONE:
+            reply(dict.fromkeys(positions, problem))
+            return
+        self._write(group.id, committer, positions, reply)
+
+    def _write(
+        self, group_id: str, committer: Committer, positions: Positions, reply: CommitReply
+    ) -> None:
         limit = self._tools.config.metadata_max_chars
         too_long = {w for w, value in positions.items() if not fits(value.metadata, limit)}
         records = [
-            OffsetRecord(group.id, where, value)
+            OffsetRecord(group_id, where, value)
             for where, value in positions.items()
             if where not in too_long
         ]
@@ -99,6 +121,39 @@ def commit_problem(group: Group, committer: Committer) -> Errors:
     return Errors.NONE
 
 
+def no_such_group(committer: Committer) -> Errors:
+    """What a member hears whose group is not known."""
+    knows = committer.knows_epochs and not committer.is_transactional
+    return Errors.GROUP_ID_NOT_FOUND if knows else Errors.ILLEGAL_GENERATION
+
+
+def consumer_commit_problem(group: ConsumerGroup, committer: Committer) -> Errors:
+    """The same in a consumer group."""
+    if committer.generation < 0 and not group.members:
+        return Errors.NONE
+    names_member = committer.member_id != NO_MEMBER or committer.instance_id is not None
+    if committer.is_transactional and committer.generation < 0 and not names_member:
+        return Errors.NONE
+    member = group.members.get(committer.member_id)
+    if member is None:
+        return Errors.UNKNOWN_MEMBER_ID
+    needs_epochs = member.says.classic is None and not committer.is_transactional
+    if needs_epochs and not committer.knows_epochs:
+        return Errors.UNSUPPORTED_VERSION
+    return epoch_problem(group, committer.member_id, committer.generation)
+
+
+def epoch_problem(group: ConsumerGroup, member_id: str, epoch: int) -> Errors:
+    """Why offsets are no business of a member in this epoch, NONE if they are."""
+    member = group.members.get(member_id)
+    if member is None:
+        return Errors.UNKNOWN_MEMBER_ID
+    if epoch == member.has.epoch:
+        return Errors.NONE
+    is_classic = member.says.classic is not None
+    return Errors.ILLEGAL_GENERATION if is_classic else Errors.STALE_MEMBER_EPOCH
+
+
 def fits(metadata: str, limit: int) -> bool:
     """Whether the text has no more than so many UTF-16 units, which is how Kafka counts."""
     if len(metadata) * 2 <= limit or metadata.isascii():
@@ -114,7 +169,7 @@ class Shown(NamedTuple):
 
 
 def show_offsets(
-    group: Group | None,
+    group: Group | ConsumerGroup | None,
     wanted: Iterable[TopicPartition] | None,
     *,
     require_stable: bool,

@@ -4,10 +4,14 @@ The clock of a group's offsets starts when nobody can need them: when the group 
 for consumers that never were in a group, with each commit. Of a group with members only offsets
 of topics that no member subscribes to can expire, and only while the group is Stable: in a
 rebalance the members' wishes are not known. A client of old may have named a time of its own.
+
+In a consumer group the clock starts with each commit, and stands still for the topics that a
+member wants.
 """
 
 from collections.abc import Iterator
 
+from odradek.broker.coordinator.consumer_group import ConsumerGroup
 from odradek.broker.coordinator.group import Group
 from odradek.broker.coordinator.group_states import GroupState
 from odradek.broker.coordinator.offsets import CommittedOffset, expires_by_itself
@@ -15,7 +19,9 @@ from odradek.broker.coordinator.subscriptions import CONSUMER
 from odradek.protocol.types import TopicPartition
 
 
-def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+def expired_offsets(
+    group: Group | ConsumerGroup, now_ms: int, retention_ms: int
+) -> list[TopicPartition]:
     return [
         where
         for where, committed, unused_since_ms in _unused_offsets(group)
@@ -24,9 +30,16 @@ def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicP
     ]
 
 
-def _unused_offsets(group: Group) -> Iterator[tuple[TopicPartition, CommittedOffset, int]]:
+def _unused_offsets(
+    group: Group | ConsumerGroup,
+) -> Iterator[tuple[TopicPartition, CommittedOffset, int]]:
     """Offsets that nobody uses now, and since when."""
-    if group.protocol_type is None:
+    if isinstance(group, ConsumerGroup):
+        wanted = group.subscribed_topics()
+        for where, committed in group.offsets.latest().items():
+            if where.topic not in wanted:
+                yield where, committed, committed.commit_timestamp_ms
+    elif group.protocol_type is None:
         for where, committed in group.offsets.latest().items():
             yield where, committed, committed.commit_timestamp_ms
     elif group.state is GroupState.EMPTY:
@@ -50,6 +63,8 @@ def _is_expired(
     return now_ms - unused_since_ms >= retention_ms
 
 
-def is_forgotten(group: Group) -> bool:
+def is_forgotten(group: Group | ConsumerGroup) -> bool:
     """Whether nothing is left of the group that anyone could ask for."""
+    if isinstance(group, ConsumerGroup):
+        return not group.members and not group.offsets
     return group.state is GroupState.EMPTY and not group.offsets and not group.pending_members

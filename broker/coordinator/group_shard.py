@@ -2,25 +2,38 @@
 
 Offsets are replayed into memory whenever they are written; the membership of a group lives in
 memory, is written down when a generation is complete, and is replayed only when a coordinator
-takes over. Then every member has a full session to be heard of.
+takes over. Then every member has a full session to be heard of. Everything of consumer groups is
+replayed; they have rooms of their own (`consumer_groups`), and here they meet the classic ones.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+from odradek.broker.coordinator.classic_members import ClassicMembers
 from odradek.broker.coordinator.committing import (
     CommitReply,
     Committer,
     Committing,
     Positions,
     Shown,
+    epoch_problem,
+    no_such_group,
     show_offsets,
 )
-from odradek.broker.coordinator.expiry import expired_offsets, is_forgotten
+from odradek.broker.coordinator.consumer_changes import Draft
+from odradek.broker.coordinator.consumer_group import ConsumerGroup
+from odradek.broker.coordinator.consumer_groups import (
+    Beat,
+    ConsumerGroups,
+    ConsumerTools,
+    HeartbeatReply,
+)
+from odradek.broker.coordinator.consumer_records import AnyGroupRecord, ConsumerRecord
+from odradek.broker.coordinator.expiry import is_forgotten
 from odradek.broker.coordinator.group import Group, restored_offer
-from odradek.broker.coordinator.group_records import ClassicRecord, GroupRecord, OffsetRecord
-from odradek.broker.coordinator.group_states import GroupState
+from odradek.broker.coordinator.group_records import GroupRecord, OffsetRecord
+from odradek.broker.coordinator.heartbeat_checks import is_leaving, not_a_consumer_group
 from odradek.broker.coordinator.joining import Joining
 from odradek.broker.coordinator.members import (
     NO_MEMBER,
@@ -30,12 +43,15 @@ from odradek.broker.coordinator.members import (
     SyncReply,
     sync_refused,
 )
+from odradek.broker.coordinator.migration import downgraded, may_downgrade, upgraded
+from odradek.broker.coordinator.offsets import GroupOffsets
 from odradek.broker.coordinator.rebalancing import GroupTools, Rebalancing
+from odradek.broker.coordinator.reconciliation import JOINING_EPOCH
+from odradek.broker.coordinator.removal import Removal
 from odradek.broker.coordinator.shard import Place
-from odradek.broker.coordinator.subscriptions import CONSUMER
 from odradek.broker.coordinator.syncing import Syncing
-from odradek.broker.coordinator.write_errors import commit_error
-from odradek.protocol.errors import Errors
+from odradek.broker.coordinator.write_errors import group_error
+from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.group_records import GroupMetadataValue
 from odradek.protocol.messages.groups import (
     HeartbeatRequest,
@@ -49,12 +65,10 @@ log: Final = logging.getLogger(__name__)
 
 ErrorReply = Callable[[Errors], None]
 
-# So many tombstones go into one batch: well below the smallest limit anyone sets.
-_TOMBSTONES_PER_BATCH: Final = 200
-
 
 class GroupShard:
-    def __init__(self, tools: GroupTools) -> None:
+    def __init__(self, tools: GroupTools, consumer_tools: ConsumerTools) -> None:
+        # Classic groups; a group is either here or among the consumer groups.
         self.groups: dict[str, Group] = {}
         # By producer: the groups for which its open transaction has committed offsets.
         self._groups_of_producer: dict[int, set[str]] = {}
@@ -64,12 +78,17 @@ class GroupShard:
         self._joining = Joining(tools, self._rebalancing)
         self._syncing = Syncing(tools, self._rebalancing)
         self._committing = Committing(tools, self._rebalancing)
+        self.consumers = ConsumerGroups(consumer_tools, self._downgrade)
+        self._classic_members = ClassicMembers(self.consumers)
+        self.removal = Removal(tools, self.groups, self.consumers, self._rebalancing)
 
     # Replay ---------------------------------------------------------------------------------
 
-    def replay(self, record: ClassicRecord, place: Place, /) -> None:
+    def replay(self, record: AnyGroupRecord, place: Place, /) -> None:
         if isinstance(record, OffsetRecord):
             self._replay_offset(record, place)
+        elif not isinstance(record, GroupRecord):
+            self._replay_consumer(record)
         elif self._is_active:
             # It tells of a membership that lives here.
             return
@@ -79,12 +98,26 @@ class GroupShard:
             self._restore(record.group_id, record.value)
 
     def _replay_offset(self, record: OffsetRecord, place: Place) -> None:
-        if record.value is None and record.group_id not in self.groups:
-            return
+        offsets = self._offsets_of(record.group_id)
+        if offsets is None:
+            if record.value is None:
+                return
+            offsets = self._group(record.group_id).offsets
         if place.producer_id != NO_PRODUCER_ID:
             self._groups_of_producer.setdefault(place.producer_id, set()).add(record.group_id)
-        offsets = self._group(record.group_id).offsets
         offsets.replay(record.where, record.value, place, self._tools.writer.committed_end)
+
+    def _replay_consumer(self, record: ConsumerRecord) -> None:
+        """Offsets stay when a group changes its protocol, or all else of it is removed."""
+        group_id = record.group_id
+        former = self.consumers.groups.get(group_id)
+        self.consumers.replay(record)
+        group = self.consumers.groups.get(group_id)
+        if former is not None and group is None and former.offsets:
+            self._group(group_id).offsets = former.offsets
+        elif group is not None and (classic := self.groups.pop(group_id, None)) is not None:
+            group.offsets = classic.offsets
+            self._rebalancing.dissolve(classic, Errors.REBALANCE_IN_PROGRESS)
 
     def _restore(self, group_id: str, value: GroupMetadataValue) -> None:
         group = self._group(group_id)
@@ -111,8 +144,8 @@ class GroupShard:
     def end_transaction(self, producer_id: int, place: Place, *, committed: bool) -> None:
         committed_end = self._tools.writer.committed_end
         for group_id in self._groups_of_producer.pop(producer_id, ()):
-            if (group := self.groups.get(group_id)) is not None:
-                group.offsets.end_transaction(
+            if (offsets := self._offsets_of(group_id)) is not None:
+                offsets.end_transaction(
                     producer_id, place.offset, committed_end, committed=committed
                 )
 
@@ -126,11 +159,18 @@ class GroupShard:
                 self._rebalancing.keep_alive(member)
             if len(group.members) > self._tools.config.max_size:
                 self._rebalancing.rebalance(group, "the group is larger than it may be")
+        self.consumers.begin()
 
     def unload(self) -> None:
-        groups, self.groups = self.groups, {}
-        for group in groups.values():
+        groups = list(self.groups.values())
+        self.groups.clear()
+        for group in groups:
             self._rebalancing.dissolve(group, Errors.NOT_COORDINATOR)
+        self.consumers.unload()
+
+    def _offsets_of(self, group_id: str) -> GroupOffsets | None:
+        group = self.groups.get(group_id) or self.consumers.groups.get(group_id)
+        return None if group is None else group.offsets
 
     def _group(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
@@ -138,9 +178,16 @@ class GroupShard:
             group = self.groups[group_id] = Group(group_id, self._tools.clock.now_ms())
         return group
 
-    # Membership -----------------------------------------------------------------------------
+    # Classic membership ---------------------------------------------------------------------
 
     def join(self, group_id: str, join: Join) -> None:
+        consumer = self.consumers.groups.get(group_id)
+        if consumer is not None and consumer.members:
+            self._classic_members.join(consumer, join)
+            return
+        if consumer is not None and (problem := self._make_classic(consumer)) is not Errors.NONE:
+            join.refuse(group_error(problem))
+            return
         group = self.groups.get(group_id)
         if group is not None:
             self._joining.join(group, join)
@@ -156,22 +203,79 @@ class GroupShard:
 
     def sync(self, request: SyncGroupRequest, reply: SyncReply) -> None:
         group = self.groups.get(request.group_id)
-        if group is None:
-            reply(sync_refused(Errors.UNKNOWN_MEMBER_ID))
-        else:
+        consumer = self.consumers.groups.get(request.group_id)
+        if group is not None:
             self._syncing.sync(group, request, reply)
+        elif consumer is not None:
+            self._classic_members.sync(consumer, request, reply)
+        else:
+            reply(sync_refused(Errors.UNKNOWN_MEMBER_ID))
 
     def heartbeat(self, request: HeartbeatRequest) -> Errors:
         group = self.groups.get(request.group_id)
-        if group is None:
-            return Errors.UNKNOWN_MEMBER_ID
-        return self._joining.heartbeat(group, request)
+        if group is not None:
+            return self._joining.heartbeat(group, request)
+        consumer = self.consumers.groups.get(request.group_id)
+        if consumer is not None:
+            return self._classic_members.heartbeat(consumer, request)
+        return Errors.UNKNOWN_MEMBER_ID
 
     def leave(self, group_id: str, leaving: LeaveGroupMemberIdentity) -> Errors:
         group = self.groups.get(group_id)
-        if group is None:
-            return Errors.UNKNOWN_MEMBER_ID
-        return self._joining.leave(group, leaving)
+        if group is not None:
+            return self._joining.leave(group, leaving)
+        consumer = self.consumers.groups.get(group_id)
+        if consumer is not None:
+            return self._classic_members.leave(consumer, leaving)
+        return Errors.UNKNOWN_MEMBER_ID
+
+    # The consumer protocol ------------------------------------------------------------------
+
+    def consumer_heartbeat(self, beat: Beat, reply: HeartbeatReply) -> None:
+        """Raises KafkaError for a heartbeat that is refused."""
+        classic = self.groups.get(beat.group_id)
+        if classic is not None and beat.epoch != JOINING_EPOCH:
+            raise not_a_consumer_group(beat.group_id)
+        if is_leaving(beat.epoch):
+            self.consumers.leave(beat, reply)
+            return
+        draft = None
+        if classic is not None:
+            draft = upgraded(classic, self._tools.config, self.consumers.tools.topics())
+        self.consumers.heartbeat(beat, draft, reply)
+        if draft is not None and (group := self.consumers.groups.get(beat.group_id)) is not None:
+            log.info("group %s is a consumer group now", beat.group_id)
+            for member in group.members.values():
+                self.consumers.sessions.keep_alive(group.id, member)
+
+    def _make_classic(self, group: ConsumerGroup) -> Errors:
+        """Remove an empty consumer group, so that a classic one of its name can be; why not."""
+        draft = Draft(group)
+        draft.dissolve()
+        empty = Group(group.id, self._tools.clock.now_ms()).to_record({})
+        outcomes: list[Errors] = []
+        is_written = self.consumers.tools.writer.write(
+            [*draft.records, GroupRecord(group.id, empty)], outcomes.append
+        )
+        return Errors.NONE if is_written else outcomes[0]
+
+    def _downgrade(self, group: ConsumerGroup, leaving: Collection[str], then: ErrorReply) -> bool:
+        """Make a classic group of the members that are left, if they can be one."""
+        if not may_downgrade(group, leaving, self._tools.config):
+            return False
+        topics, now_ms = self.consumers.tools.topics(), self._tools.clock.now_ms()
+        value = downgraded(group, leaving, topics, now_ms)
+        draft = Draft(group)
+        draft.dissolve()
+        records = [*draft.records, GroupRecord(group.id, value)]
+        if self.consumers.tools.writer.write(records, then):
+            log.info("group %s is a classic group now", group.id)
+            self._restore(group.id, value)
+            classic = self.groups[group.id]
+            for member in classic.members.values():
+                self._rebalancing.keep_alive(member)
+            self._rebalancing.rebalance(classic, "it was a consumer group")
+        return True
 
     # Offsets --------------------------------------------------------------------------------
 
@@ -182,10 +286,14 @@ class GroupShard:
         positions: Positions,
         reply: CommitReply,
     ) -> None:
+        consumer = self.consumers.groups.get(group_id)
+        if consumer is not None:
+            self._committing.commit_to_consumer_group(consumer, committer, positions, reply)
+            return
         group = self.groups.get(group_id)
         if group is None:
             if committer.generation >= 0:
-                reply(dict.fromkeys(positions, Errors.ILLEGAL_GENERATION))
+                reply(dict.fromkeys(positions, no_such_group(committer)))
                 return
             # It comes to be with its first offset, if that can be written.
             group = Group(group_id, self._tools.clock.now_ms())
@@ -197,120 +305,19 @@ class GroupShard:
         wanted: Iterable[TopicPartition] | None,
         *,
         require_stable: bool,
+        asker: tuple[str | None, int] = (None, -1),
     ) -> dict[TopicPartition, Shown]:
+        """`asker` is the member that asks and its epoch, if it says so. Raises KafkaError when it
+        has no business with the offsets of a consumer group."""
+        member_id, epoch = asker
+        consumer = self.consumers.groups.get(group_id)
+        if consumer is not None and (member_id is not None or epoch >= 0):
+            problem = epoch_problem(consumer, member_id or NO_MEMBER, epoch)
+            if problem is not Errors.NONE:
+                raise KafkaError(problem)
         return show_offsets(
-            self.groups.get(group_id),
+            self.groups.get(group_id) or consumer,
             wanted,
             require_stable=require_stable,
             committed_end=self._tools.writer.committed_end,
         )
-
-    # Removal --------------------------------------------------------------------------------
-
-    def delete_group(self, group_id: str, reply: ErrorReply) -> None:
-        group = self.groups.get(group_id)
-        if group is None:
-            reply(Errors.GROUP_ID_NOT_FOUND)
-        elif group.state is not GroupState.EMPTY:
-            reply(Errors.NON_EMPTY_GROUP)
-        else:
-            records = list(_tombstones(group, group.offsets.latest()))
-            if group.generation:
-                records.append(GroupRecord(group_id, None))
-            self._remove(group, records, reply)
-
-    def delete_offsets(
-        self,
-        group_id: str,
-        partitions: Iterable[TopicPartition],
-        reply: Callable[[Errors, dict[TopicPartition, Errors]], None],
-    ) -> None:
-        """OffsetDelete: the error of the whole request, and that of each partition."""
-        group = self.groups.get(group_id)
-        if group is None:
-            reply(Errors.GROUP_ID_NOT_FOUND, {})
-            return
-        if group.members and group.protocol_type != CONSUMER:
-            reply(Errors.NON_EMPTY_GROUP, {})
-            return
-        outcomes = {
-            where: Errors.GROUP_SUBSCRIBED_TO_TOPIC
-            if _is_subscribed(group, where.topic)
-            else Errors.NONE
-            for where in partitions
-        }
-        latest = group.offsets.latest()
-        gone = [w for w, outcome in outcomes.items() if outcome is Errors.NONE and w in latest]
-        self._write_in_batches(
-            list(_tombstones(group, gone)),
-            lambda error: reply(commit_error(error), outcomes if error is Errors.NONE else {}),
-        )
-
-    def topics_deleted(self, topics: frozenset[str]) -> Iterator[None]:
-        """Forget the offsets of topics that are no more; yields where others may have a turn."""
-        for group in list(self.groups.values()):
-            gone = [where for where in group.offsets.latest() if where.topic in topics]
-            self._write_in_batches(list(_tombstones(group, gone)), _log_failure)
-            yield
-
-    def expire(self) -> Iterator[None]:
-        """Forget old offsets and groups of which nothing is left; yields like the above."""
-        for group in list(self.groups.values()):
-            self._expire_group(group)
-            yield
-
-    def _expire_group(self, group: Group) -> None:
-        now_ms = self._tools.clock.now_ms()
-        gone = expired_offsets(group, now_ms, self._tools.config.retention_ms)
-        if gone:
-            log.info("group %s: %d committed offsets expire", group.id, len(gone))
-            self._write_in_batches(list(_tombstones(group, gone)), _log_failure)
-        if not is_forgotten(group):
-            return
-        self._remove(group, [GroupRecord(group.id, None)] if group.generation else [], _log_failure)
-
-    def _remove(self, group: Group, records: list[ClassicRecord], reply: ErrorReply) -> None:
-        """Remove an Empty group for good, when its tombstones are committed."""
-
-        def written(error: Errors) -> None:
-            if error is Errors.NONE and self._is_bare(group):
-                del self.groups[group.id]
-                self._rebalancing.dissolve(group, Errors.UNKNOWN_MEMBER_ID)
-            reply(commit_error(error))
-
-        self._write_in_batches(records, written)
-
-    def _is_bare(self, group: Group) -> bool:
-        """Whether nobody came to the group while it was being removed."""
-        is_known = self.groups.get(group.id) is group
-        return is_known and group.state is GroupState.EMPTY and not group.offsets
-
-    def _write_in_batches(self, records: list[ClassicRecord], then: ErrorReply) -> None:
-        """Write as many batches as it takes; `then` hears of the first failure or the end."""
-        if not records:
-            then(Errors.NONE)
-            return
-        batch, rest = records[:_TOMBSTONES_PER_BATCH], records[_TOMBSTONES_PER_BATCH:]
-
-        def written(error: Errors) -> None:
-            if error is Errors.NONE and rest:
-                self._write_in_batches(rest, then)
-            else:
-                then(error)
-
-        self._tools.writer.write(batch, written)
-
-
-def _is_subscribed(group: Group, topic: str) -> bool:
-    if not group.members:
-        return False
-    return group.subscribed_topics is None or topic in group.subscribed_topics
-
-
-def _tombstones(group: Group, partitions: Iterable[TopicPartition]) -> Iterator[ClassicRecord]:
-    return (OffsetRecord(group.id, where, None) for where in partitions)
-
-
-def _log_failure(error: Errors) -> None:
-    if error is not Errors.NONE:
-        log.warning("offsets could not be removed, they will be tried again: %s", error.name)

@@ -83,7 +83,9 @@ class Writer(Protocol[R_contra]):
         then: Then,
         *,
         producer: ProducerStamp = NO_PRODUCER,
-    ) -> None: ...
+    ) -> bool: ...
+
+    def when_committed(self, then: Then) -> None: ...
 
 
 class ShardTools(NamedTuple):
@@ -126,8 +128,8 @@ class Shard(Generic[R]):
         then: Then,
         *,
         producer: ProducerStamp = NO_PRODUCER,
-    ) -> None:
-        """Append and replay records; `then` hears once what became of them.
+    ) -> bool:
+        """Append and replay records; `then` hears once what became of them. False: refused.
 
         It may be called before this returns, so an event writes as the last thing it does.
         """
@@ -147,6 +149,15 @@ class Shard(Generic[R]):
         self._settle()
         if refusal is not Errors.NONE:
             then(refusal)
+        return refusal is Errors.NONE
+
+    def when_committed(self, then: Then) -> None:
+        """Tell what became of everything that was written up to now."""
+        if not self._waiting:
+            then(Errors.NONE)
+            return
+        end, deadline, _ = self._waiting[-1]
+        self._waiting.append((end, deadline, then))
 
     def _batch(self, records: Sequence[R], producer: ProducerStamp) -> bytes:
         builder = BatchBuilder(self._tools.compression, producer=producer)

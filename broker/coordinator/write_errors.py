@@ -38,6 +38,11 @@ _TRANSACTION_ERRORS: Final[Mapping[Errors, Errors]] = {
     Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
 }
 
+_HEARTBEAT_ERRORS: Final[Mapping[Errors, Errors]] = {
+    **_GROUP_ERRORS,
+    Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
+}
+
 
 def commit_error(error: Errors) -> Errors:
     """For those who commit offsets."""
@@ -52,3 +57,8 @@ def group_error(error: Errors) -> Errors:
 def transaction_error(error: Errors) -> Errors:
     """For producers whose transaction was to be written down."""
     return _TRANSACTION_ERRORS.get(error, error)
+
+
+def heartbeat_error(error: Errors) -> Errors:
+    """For members of consumer groups, whatever was to be written down for them."""
+    return _HEARTBEAT_ERRORS.get(error, error)

@@ -27,6 +27,8 @@ from odradek.protocol.schema import versions_of
 # What anyone may do with a group where nobody is denied anything, as bits by operation code.
 ALL_GROUP_OPERATIONS: Final = sum(1 << code for code in (3, 6, 8))
 
+_FIRST_DESCRIBE_OF_NONE: Final = 6
+
 
 class GroupsAdminHandler:
     def __init__(self, *, coordinator: GroupCoordinator, loop: asyncio.AbstractEventLoop) -> None:
@@ -34,28 +36,35 @@ class GroupsAdminHandler:
         self._loop = loop
 
     def routes(self) -> Iterator[AnyRoute]:
-        yield Route(DescribeGroupsRequest, versions_of("0-5"), self.describe, describe_failed)
+        yield Route(DescribeGroupsRequest, versions_of("0-6"), self.describe, describe_failed)
         yield Route(ListGroupsRequest, versions_of("0-5"), self.list_groups, list_failed)
         yield Route(DeleteGroupsRequest, versions_of("0-2"), self.delete, delete_failed)
 
     def describe(
         self, request: DescribeGroupsRequest, context: RequestContext
     ) -> DescribeGroupsResponse:
-        groups = [self._describe(group_id) for group_id in request.groups]
+        groups = [self._describe(group_id, context.version) for group_id in request.groups]
         if request.include_authorized_operations:
             for group in groups:
                 if group.error_code == Errors.NONE:
                     group.authorized_operations = ALL_GROUP_OPERATIONS
         return DescribeGroupsResponse(groups=groups)
 
-    def _describe(self, group_id: str) -> DescribeGroupsDescribedGroup:
+    def _describe(self, group_id: str, version: int) -> DescribeGroupsDescribedGroup:
         try:
-            group = self._coordinator.shard_of(group_id).groups.get(group_id)
+            shard = self._coordinator.shard_of(group_id)
         except KafkaError as error:
             return not_described(group_id, error.error)
-        if group is None:
-            return not_described(group_id, Errors.NONE, GroupState.DEAD.value)
-        return described(group)
+        group = shard.groups.get(group_id)
+        if group is not None:
+            return described(group)
+        dead = not_described(group_id, Errors.NONE, GroupState.DEAD.value)
+        if version >= _FIRST_DESCRIBE_OF_NONE:
+            is_consumer = group_id in shard.consumers.groups
+            dead.error_code = Errors.GROUP_ID_NOT_FOUND
+            reason = "is not a classic group" if is_consumer else "not found"
+            dead.error_message = f"Group {group_id} {reason}."
+        return dead
 
     def list_groups(
         self, request: ListGroupsRequest, context: RequestContext
@@ -87,7 +96,7 @@ class GroupsAdminHandler:
             except KafkaError as error:
                 note(group_id, error.error)
             else:
-                shard.delete_group(group_id, partial(note, group_id))
+                shard.removal.delete_group(group_id, partial(note, group_id))
         return reply.answer()
 
 

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
 from odradek.broker.context import RequestContext
-from odradek.broker.coordinator.committing import Committer, Outcomes, Positions, Shown
+from odradek.broker.coordinator.committing import (
+    NOTHING_COMMITTED,
+    Committer,
+    Outcomes,
+    Positions,
+    Shown,
+)
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_records import NO_EXPIRY
 from odradek.broker.handlers.groups_reply import Reply
@@ -43,8 +49,12 @@ from odradek.protocol.schema import versions_of
 from odradek.protocol.types import TopicPartition
 
 _NOT_GIVEN: Final = -1
+# Of a topic whose id nobody knows.
+_NO_NAME: Final = ""
 _FIRST_FETCH_WITH_ERROR: Final = 2
 _FIRST_FETCH_OF_MANY: Final = 8
+_FIRST_WITH_EPOCHS: Final = 9
+_FIRST_WITH_TOPIC_IDS: Final = 10
 
 V = TypeVar("V")
 
@@ -64,8 +74,8 @@ class GroupOffsetsHandler:
         self._loop = loop
 
     def routes(self) -> Iterator[AnyRoute]:
-        yield Route(OffsetCommitRequest, versions_of("0-9"), self.commit, commit_failed)
-        yield Route(OffsetFetchRequest, versions_of("0-9"), self.fetch, fetch_failed)
+        yield Route(OffsetCommitRequest, versions_of("0-10"), self.commit, commit_failed)
+        yield Route(OffsetFetchRequest, versions_of("0-10"), self.fetch, fetch_failed)
         yield Route(OffsetDeleteRequest, versions_of("0"), self.delete, delete_failed)
 
     # OffsetCommit ---------------------------------------------------------------------------
@@ -75,6 +85,9 @@ class GroupOffsetsHandler:
     ) -> OffsetCommitResponse | asyncio.Future[OffsetCommitResponse]:
         shard = self._coordinator.shard_of(request.group_id)
         view, now_ms = self._metadata.view, self._clock.now_ms()
+        if context.version >= _FIRST_WITH_TOPIC_IDS:
+            for topic in request.topics:
+                topic.name = view.names_by_id.get(topic.topic_id, _NO_NAME)
         positions: Positions = {}
         for topic in request.topics:
             for partition in topic.partitions:
@@ -88,7 +101,12 @@ class GroupOffsetsHandler:
 
         if positions:
             generation = request.generation_id_or_member_epoch
-            committer = Committer(request.member_id, request.group_instance_id, generation)
+            committer = Committer(
+                request.member_id,
+                request.group_instance_id,
+                generation,
+                knows_epochs=context.version >= _FIRST_WITH_EPOCHS,
+            )
             shard.commit(request.group_id, committer, positions, answer)
         else:
             answer({})
@@ -98,7 +116,7 @@ class GroupOffsetsHandler:
 
     def fetch(self, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
         if context.version >= _FIRST_FETCH_OF_MANY:
-            groups = [self._fetch_group(group, request) for group in request.groups]
+            groups = [self._fetch_group(g, request, context.version) for g in request.groups]
             return OffsetFetchResponse(groups=groups)
         try:
             shown = self._shown(request.group_id, request.topics, request.require_stable)
@@ -116,34 +134,49 @@ class GroupOffsetsHandler:
         )
 
     def _fetch_group(
-        self, group: OffsetFetchRequestGroup, request: OffsetFetchRequest
+        self, group: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int
     ) -> OffsetFetchResponseGroup:
+        if version >= _FIRST_WITH_TOPIC_IDS:
+            for topic in group.topics or ():
+                topic.name = self._metadata.view.names_by_id.get(topic.topic_id, _NO_NAME)
+        known = group.topics and [topic for topic in group.topics if topic.name != _NO_NAME]
+        asker = group.member_id, group.member_epoch
         try:
-            shown = self._shown(group.group_id, group.topics, request.require_stable)
+            shown = self._shown(group.group_id, known, request.require_stable, asker)
         except KafkaError as error:
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.error)
-        return OffsetFetchResponseGroup(
-            group_id=group.group_id,
-            topics=[
-                OffsetFetchResponseTopics(
-                    name=topic, partitions=[_partition(i, each) for i, each in partitions]
-                )
-                for topic, partitions in by_topic(shown)
-            ],
-        )
+        topics = [
+            OffsetFetchResponseTopics(
+                name=topic, partitions=[_partition(i, each) for i, each in partitions]
+            )
+            for topic, partitions in by_topic(shown)
+        ]
+        if version >= _FIRST_WITH_TOPIC_IDS:
+            topics = [*self._with_ids(topics), *_unknown_topics(group)]
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+    def _with_ids(
+        self, topics: list[OffsetFetchResponseTopics]
+    ) -> Iterator[OffsetFetchResponseTopics]:
+        """The same by id; who asks for everything is not told of topics that are gone."""
+        for topic in topics:
+            if (known := self._metadata.view.topics.get(topic.name)) is not None:
+                topic.topic_id = known.id
+                yield topic
 
     def _shown(
         self,
         group_id: str,
         topics: list[OffsetFetchRequestTopic] | list[OffsetFetchRequestTopics] | None,
         require_stable: bool,
+        asker: tuple[str | None, int] = (None, _NOT_GIVEN),
     ) -> dict[TopicPartition, Shown]:
         """No topics at all stand for every partition that has an offset."""
         shard = self._coordinator.shard_of(group_id)
         wanted = None
         if topics is not None:
             wanted = [TopicPartition(t.name, i) for t in topics for i in t.partition_indexes]
-        return shard.offsets(group_id, wanted, require_stable=require_stable)
+        return shard.offsets(group_id, wanted, require_stable=require_stable, asker=asker)
 
     # OffsetDelete ---------------------------------------------------------------------------
 
@@ -169,7 +202,7 @@ class GroupOffsetsHandler:
             reply(_delete_response(all_outcomes))
 
         known = [where for where in wanted if view.partition(where) is not None]
-        shard.delete_offsets(request.group_id, known, answer)
+        shard.removal.delete_offsets(request.group_id, known, answer)
         return reply.answer()
 
 
@@ -195,16 +228,16 @@ def _position(
 
 
 def _commit_response(request: OffsetCommitRequest, outcomes: Outcomes) -> OffsetCommitResponse:
-    unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(
                         partition_index=p.partition_index,
                         error_code=outcomes.get(
-                            TopicPartition(topic.name, p.partition_index), unknown
+                            TopicPartition(topic.name, p.partition_index), _unknown(topic.name)
                         ),
                     )
                     for p in topic.partitions
@@ -213,6 +246,12 @@ def _commit_response(request: OffsetCommitRequest, outcomes: Outcomes) -> Offset
             for topic in request.topics
         ]
     )
+
+
+def _unknown(topic: str) -> Errors:
+    if topic == _NO_NAME:
+        return Errors.UNKNOWN_TOPIC_ID
+    return Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def commit_failed(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
@@ -254,6 +293,17 @@ def _partition(index: int, shown: Shown) -> OffsetFetchResponsePartitions:
         metadata=committed.metadata,
         error_code=error,
     )
+
+
+def _unknown_topics(group: OffsetFetchRequestGroup) -> Iterator[OffsetFetchResponseTopics]:
+    """Of the topics that were asked for, those whose id nobody knows."""
+    for topic in group.topics or ():
+        if topic.name == _NO_NAME:
+            unknown = Shown(NOTHING_COMMITTED, Errors.UNKNOWN_TOPIC_ID)
+            yield OffsetFetchResponseTopics(
+                topic_id=topic.topic_id,
+                partitions=[_partition(index, unknown) for index in topic.partition_indexes],
+            )
 
 
 def fetch_failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:

@@ -10,6 +10,7 @@ from odradek.protocol.settings import (
     integer,
     long,
     short,
+    text,
     words,
 )
 
@@ -37,7 +38,7 @@ class GroupSettings(Settings):
     )
     group_coordinator_rebalance_protocols = words(
         "group.coordinator.rebalance.protocols",
-        ("classic",),
+        ("classic", "consumer"),
         "The group protocols that are served; of those named, classic and consumer exist.",
         check=one_of("classic", "consumer", "share", "streams"),
     )
@@ -89,7 +90,22 @@ class GroupSettings(Settings):
             "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
             "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
         ),
-        "The assignors of the consumer protocol, by Kafka's class names; the first is the default.",
+        "The assignors of the consumer protocol, by Kafka's class names or as uniform and range; "
+        "the first is the default.",
+        check=one_of(
+            "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+            "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+            "uniform",
+            "range",
+        ),
+    )
+    group_consumer_migration_policy = text(
+        "group.consumer.migration.policy",
+        "bidirectional",
+        "Which way a group with members may change between the classic and the consumer protocol: "
+        "upgrade, when a member of the consumer protocol joins, downgrade, when the last one "
+        "leaves, bidirectional, or disabled.",
+        check=one_of("disabled", "downgrade", "upgrade", "bidirectional", ignore_case=True),
     )
 
 

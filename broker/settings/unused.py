@@ -29,7 +29,6 @@ IGNORED: dict[str, str] = {
     "early.start.listeners": _KRAFT,
     "eligible.leader.replicas.enable": _KRAFT,
     "fetch.purgatory.purge.interval.requests": _PURGATORY,
-    "group.consumer.migration.policy": "groups change their protocol only when they are empty",
     "group.consumer.regex.refresh.interval.ms": "regular expressions are resolved at each change",
     "group.coordinator.append.linger.ms": "the coordinator appends at once",
     "group.coordinator.new.enable": "there is only one coordinator",

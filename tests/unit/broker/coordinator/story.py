@@ -14,9 +14,10 @@ from collections.abc import Callable
 from struct import pack
 
 from odradek.broker.coordinator.committing import Committer, Outcomes
+from odradek.broker.coordinator.consumer_groups import ConsumerTools
+from odradek.broker.coordinator.consumer_records import AnyGroupRecord, GroupRecords
 from odradek.broker.coordinator.group import Group
 from odradek.broker.coordinator.group_config import GroupConfig
-from odradek.broker.coordinator.group_records import ClassicRecord, ClassicRecords
 from odradek.broker.coordinator.group_shard import GroupShard
 from odradek.broker.coordinator.group_states import GroupState
 from odradek.broker.coordinator.members import Client, Join
@@ -24,6 +25,8 @@ from odradek.broker.coordinator.rebalancing import GroupTools
 from odradek.broker.coordinator.shard import Place, Shard, ShardTools
 from odradek.broker.coordinator.shard_log import MemoryLog
 from odradek.broker.coordinator.timers import ManualTimers
+from odradek.broker.coordinator.topic_pattern import matches_of
+from odradek.broker.coordinator.topic_shapes import Topics
 from odradek.protocol.clock import ManualClock
 from odradek.protocol.compiler import encode
 from odradek.protocol.errors import Errors
@@ -72,10 +75,20 @@ class World:
         self.timers = ManualTimers(self.clock)
         self.log = log or MemoryLog()
         tools = ShardTools(self.clock, self.timers, self.config.commit_timeout_ms)
-        self.shard: Shard[ClassicRecord] = Shard(self.log, 1, ClassicRecords(), tools)
-        self.state = GroupShard(
-            GroupTools(self.clock, self.timers, self.config, self.shard, self._new_id)
+        self.shard: Shard[AnyGroupRecord] = Shard(self.log, 1, GroupRecords(), tools)
+        # The topics that consumer groups can be assigned.
+        self.shapes: Topics = {}
+        groups = GroupTools(self.clock, self.timers, self.config, self.shard, self._new_id)
+        consumers = ConsumerTools(
+            self.clock,
+            groups.deadline,
+            self.config,
+            self.shard,
+            self._new_id,
+            lambda: self.shapes,
+            lambda patterns, names, found: found(matches_of(patterns, names)),
         )
+        self.state = GroupShard(groups, consumers)
         self.shard.state = self.state
         self.ids: dict[str, str] = {}
         self.heard: list[str] = []
@@ -114,9 +127,9 @@ class World:
             case ["log", *rest]:
                 self._log(rest)
             case ["expire"]:
-                list(self.state.expire())
+                list(self.state.removal.expire())
             case ["delete", "group"]:
-                self.state.delete_group(GROUP, self._tell_error("delete"))
+                self.state.removal.delete_group(GROUP, self._tell_error("delete"))
             case ["fetch", *partitions]:
                 self._fetch(partitions)
             case [who, verb, *rest]:

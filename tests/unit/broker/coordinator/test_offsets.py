@@ -259,7 +259,7 @@ def test_a_member_that_comes_while_its_group_is_deleted_stays() -> None:
 
 def delete_offsets(world: World, *partitions: TopicPartition) -> object:
     told: list[object] = []
-    world.state.delete_offsets(GROUP, partitions, lambda *outcome: told.append(outcome))
+    world.state.removal.delete_offsets(GROUP, partitions, lambda *outcome: told.append(outcome))
     return told[0]
 
 
@@ -288,7 +288,7 @@ def test_offsets_cannot_be_deleted_of_no_group_or_of_one_that_is_no_consumer() -
 def test_deleting_a_topic_deletes_its_offsets_with_tombstones() -> None:
     world = World()
     world.tell("x commits t-0 1; x commits u-0 1")
-    list(world.state.topics_deleted(frozenset({"t"})))
+    list(world.state.removal.topics_deleted(frozenset({"t"})))
     assert world.tell("fetch") == "Empty: u-0 1"
     assert records_of(world)[-1] == OffsetRecord(GROUP, T0, None)
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from odradek.broker.coordinator.consumer_records import AnyGroupRecord
 from odradek.broker.coordinator.group_config import GroupConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_records import (
@@ -79,10 +80,11 @@ class Broker:
             loop=asyncio.get_running_loop(),
             open_log=lambda partition, epoch: self.logs[partition],
             partition_count=lambda: len(self.logs),
+            topics=dict,
         )
 
     @property
-    def runtime(self) -> Runtime[ClassicRecord, GroupShard]:
+    def runtime(self) -> Runtime[AnyGroupRecord, GroupShard]:
         return self.coordinator.runtime
 
     async def led(self, epoch: int = 1) -> GroupShard:

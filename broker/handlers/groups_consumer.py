@@ -1,0 +1,113 @@
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe: the consumer protocol of groups.
+
+Where `group.coordinator.rebalance.protocols` does not name it, both are UNSUPPORTED_VERSION.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final
+from uuid import uuid4
+
+from odradek.broker.context import RequestContext
+from odradek.broker.coordinator.consumer_groups import Beat, refused
+from odradek.broker.coordinator.describing import (
+    consumer_group_not_described,
+    described_consumer_group,
+)
+from odradek.broker.coordinator.group_coordinator import GroupCoordinator
+from odradek.broker.coordinator.heartbeat_checks import check_request
+from odradek.broker.handlers.groups import client_of
+from odradek.broker.handlers.groups_reply import Reply
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.routes import AnyRoute, Route
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.messages.consumer_groups import (
+    ConsumerGroupDescribeDescribedGroup,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from odradek.protocol.schema import versions_of
+
+# What anyone may do with a consumer group where nobody is denied anything: that is what may be
+# done with any group, and its settings may be read and changed.
+ALL_OPERATIONS: Final = sum(1 << code for code in (3, 6, 8, 10, 11))
+
+
+class ConsumerGroupsHandler:
+    def __init__(
+        self,
+        *,
+        coordinator: GroupCoordinator,
+        metadata: MetadataCache,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._coordinator = coordinator
+        self._metadata = metadata
+        self._loop = loop
+
+    def routes(self) -> Iterator[AnyRoute]:
+        yield Route(
+            ConsumerGroupHeartbeatRequest, versions_of("0-1"), self.heartbeat, heartbeat_failed
+        )
+        yield Route(
+            ConsumerGroupDescribeRequest, versions_of("0-1"), self.describe, describe_failed
+        )
+
+    def heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, context: RequestContext
+    ) -> ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]:
+        self._check_served()
+        check_request(request, context.version, self._coordinator.config.assignors)
+        shard = self._coordinator.shard_of(request.group_id)
+        reply: Reply[ConsumerGroupHeartbeatResponse] = Reply(self._loop)
+        member_id = request.member_id or str(uuid4())
+        shard.consumer_heartbeat(Beat.of(request, client_of(context), member_id), reply)
+        return reply.answer()
+
+    def describe(
+        self, request: ConsumerGroupDescribeRequest, context: RequestContext
+    ) -> ConsumerGroupDescribeResponse:
+        self._check_served()
+        groups = [self._describe(group_id) for group_id in request.group_ids]
+        if request.include_authorized_operations:
+            for group in groups:
+                if group.error_code == Errors.NONE:
+                    group.authorized_operations = ALL_OPERATIONS
+        return ConsumerGroupDescribeResponse(groups=groups)
+
+    def _describe(self, group_id: str) -> ConsumerGroupDescribeDescribedGroup:
+        try:
+            shard = self._coordinator.members_shard(group_id)
+        except KafkaError as error:
+            return consumer_group_not_described(group_id, error.error)
+        group = shard.consumers.groups.get(group_id)
+        if group is not None:
+            names = self._metadata.view.names_by_id
+            return described_consumer_group(group, self._coordinator.config.assignors, names)
+        reason = "is not a consumer group" if group_id in shard.groups else "not found"
+        return consumer_group_not_described(
+            group_id, Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}."
+        )
+
+    def _check_served(self) -> None:
+        if not self._coordinator.config.serves_consumer_protocol:
+            raise KafkaError(Errors.UNSUPPORTED_VERSION)
+
+
+def heartbeat_failed(
+    request: ConsumerGroupHeartbeatRequest, error: KafkaError
+) -> ConsumerGroupHeartbeatResponse:
+    return refused(error.error, error.message)
+
+
+def describe_failed(
+    request: ConsumerGroupDescribeRequest, error: KafkaError
+) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            consumer_group_not_described(group_id, error.error, error.message)
+            for group_id in request.group_ids
+        ]
+    )
