@@ -11,9 +11,11 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 SESSION_MS = 6000
+FOREVER_MS = 3_600_000
 
 
 class Job(NamedTuple):
@@ -24,15 +26,22 @@ class Job(NamedTuple):
     instance: str | None
 
 
+class Interrupted(Exception):
+    """The member was asked to go while it waited."""
+
+
 class Stop:
     """Whether the member was asked to go."""
 
     def __init__(self) -> None:
         self.asked = False
+        self.interrupts = False
         signal.signal(signal.SIGTERM, self._ask)
 
     def _ask(self, *_: object) -> None:
         self.asked = True
+        if self.interrupts:
+            raise Interrupted
 
 
 def say(*words: object) -> None:
@@ -111,11 +120,15 @@ def run_kafka_python(job: Job, stop: Stop) -> None:
     # after a rebalance, on every broker: let it learn of them first.
     consumer.partitions_for_topic(job.topic)
     consumer.subscribe([job.topic], listener=Listener())
-    while not stop.asked:
-        for records in consumer.poll(timeout_ms=200).values():
-            for record in records:
-                say("got", record.partition, record.offset)
-            consumer.commit_async()
+    # A poll that runs out of time just when the answer to SyncGroup has come forgets the
+    # assignment for good (kafka-python 3.0, on every broker): so polls never run out of time.
+    stop.interrupts = True
+    with suppress(Interrupted):
+        while not stop.asked:
+            for records in consumer.poll(timeout_ms=FOREVER_MS).values():
+                for record in records:
+                    say("got", record.partition, record.offset)
+                consumer.commit_async()
     consumer.close()
 
 

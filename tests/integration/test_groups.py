@@ -35,11 +35,9 @@ ASSIGNORS = [
     ("confluent", "range"),
     ("confluent", "roundrobin"),
     ("confluent", "cooperative-sticky"),
-    # Now and then a kafka-python member drops out of a rebalance for good; whose fault that is
-    # is not known yet.
-    pytest.param("kafka-python", "range", marks=pytest.mark.unsettled),
-    pytest.param("kafka-python", "roundrobin", marks=pytest.mark.unsettled),
-    pytest.param("kafka-python", "sticky", marks=pytest.mark.unsettled),
+    ("kafka-python", "range"),
+    ("kafka-python", "roundrobin"),
+    ("kafka-python", "sticky"),
     ("aiokafka", "range"),
     ("aiokafka", "roundrobin"),
     ("aiokafka", "sticky"),
@@ -66,7 +64,6 @@ def test_members_share_come_and_go(party: Party, library: str, assignor: str) ->
     party.wait_all_read()
 
 
-@pytest.mark.unsettled
 def test_clients_of_all_libraries_share_one_group(party: Party) -> None:
     members = [party.join(library) for library in ("confluent", "kafka-python", "aiokafka")]
     party.wait_shared(members, each=2)
@@ -78,7 +75,7 @@ def test_churn_loses_no_record_and_gives_no_partition_twice(
     broker: OdradekBroker, fresh: Fresh
 ) -> None:
     chance = random.Random(1)
-    libraries = ["confluent", "confluent", "aiokafka"]
+    libraries = ["confluent", "confluent", "aiokafka", "kafka-python"]
     with Party(broker.bootstrap, fresh("churn"), partitions=20) as party:
         members = [party.join(chance.choice(libraries)) for _ in range(CHURN_MEMBERS)]
         end = time.monotonic() + CHURN_SECONDS
@@ -118,9 +115,7 @@ def _check_ownership(party: Party) -> int:
     return 1
 
 
-@pytest.mark.parametrize(
-    "library", ["confluent", pytest.param("kafka-python", marks=pytest.mark.unsettled)]
-)
+@pytest.mark.parametrize("library", ["confluent", "kafka-python"])
 def test_a_static_member_restarts_without_a_rebalance(party: Party, library: str) -> None:
     stays = party.join(library, instance="stays")
     goes = party.join(library, instance="goes")
