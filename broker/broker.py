@@ -231,6 +231,7 @@ class Broker:
             broker_id=self.id,
             metadata=self._metadata,
             links=self._links,
+            clock=self._clock,
         )
         self._undo.append(self._replication.close)
         return Replicas(

@@ -14,6 +14,7 @@ from odradek.broker.links import Links
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.controller import broker_requests
 from odradek.controller.controller import Controller
+from odradek.protocol.clock import Clock
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 from odradek.protocol.messages.replicas import (
@@ -26,6 +27,7 @@ from odradek.replication.isr import IsrRules
 from odradek.replication.isr_proposals import IsrProposals
 from odradek.replication.partition import Partition
 from odradek.replication.replicas import Replicas
+from odradek.replication.throttle import Throttle, Windows
 
 _log = logging.getLogger(__name__)
 
@@ -49,18 +51,29 @@ class ReplicationService:
         broker_id: int,
         metadata: MetadataCache,
         links: Links,
+        clock: Clock,
     ) -> None:
         self._config = config
         self._broker_id = broker_id
         self._links = links
+        at_start = config()
+        windows = Windows(
+            at_start.replication_quota_window_num,
+            at_start.replication_quota_window_size_seconds,
+        )
         self.rules = IsrRules(
             max_lag_seconds=lambda: config().replica_lag_time_max_ms / 1000,
             is_live=lambda id_: id_ in metadata.view.brokers,
+            throttle=Throttle(
+                broker_id=broker_id,
+                limit=lambda: config().leader_replication_throttled_rate,
+                clock=clock,
+                windows=windows,
+            ),
         )
         self._proposals = IsrProposals(
             local_id=broker_id, broker_epoch=self._epoch, ask_controller=self._alter_partition
         )
-        at_start = config()
         self._fetchers = Fetchers(
             sender=lambda: Sender(broker_id, self._epoch()),
             connect=links.dial,
@@ -71,6 +84,12 @@ class ReplicationService:
                 partition_max_bytes=at_start.replica_fetch_max_bytes,
             ),
             backoff_seconds=at_start.replica_fetch_backoff_ms / 1000,
+            throttle=Throttle(
+                broker_id=broker_id,
+                limit=lambda: config().follower_replication_throttled_rate,
+                clock=clock,
+                windows=windows,
+            ),
         )
         self._review: asyncio.Task[None] | None = None
 

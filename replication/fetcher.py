@@ -34,6 +34,7 @@ from odradek.replication.fetch_plan import (
     Wanted,
 )
 from odradek.replication.partition import Partition
+from odradek.replication.throttle import Throttle
 from odradek.storage.epochs import NO_EPOCH, EpochEnd
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ SESSION_ERRORS: Final = (
 )
 FIRST_REST_SECONDS: Final = 0.02
 QUIET_FAILURES: Final = 3
+# How soon a partition that is held up is looked at again.
+THROTTLE_SECONDS: Final = 0.1
 
 R = TypeVar("R", bound=Response)
 
@@ -74,13 +77,15 @@ Connect = Callable[[int], Awaitable[Link]]
 class Followed:
     """A partition that the fetcher owns, since which epoch, and until when it rests."""
 
-    __slots__ = ("epoch", "failures", "partition", "rests_until")
+    __slots__ = ("epoch", "failures", "is_level", "partition", "rests_until")
 
     def __init__(self, partition: Partition, epoch: int) -> None:
         self.partition = partition
         self.epoch = epoch
         self.failures = 0
         self.rests_until = 0.0
+        # Whether it had all that was committed when it last heard from the leader.
+        self.is_level = False
 
     def wanted(self) -> Wanted:
         log = self.partition.log
@@ -103,12 +108,14 @@ class Fetcher:
         connect: Connect,
         limits: FetchLimits,
         backoff_seconds: float,
+        throttle: Throttle | None = None,
     ) -> None:
         self._leader_id = leader_id
         self._sender = sender
         self._connect = connect
         self._limits = limits
         self._backoff_seconds = backoff_seconds
+        self._throttle = throttle
         self._loop = asyncio.get_running_loop()
         self._owned: dict[TopicPartition, Followed] = {}
         self._link: Link | None = None
@@ -152,7 +159,16 @@ class Fetcher:
 
     def _wanted(self) -> dict[TopicPartition, Wanted]:
         now = self._loop.time()
+        if self._throttle is not None:
+            for followed in self._owned.values():
+                if followed.rests_until <= now and self._is_held_up(followed, self._throttle):
+                    followed.rests_until = now + THROTTLE_SECONDS
         return {w: f.wanted() for w, f in self._owned.items() if f.rests_until <= now}
+
+    def _is_held_up(self, followed: Followed, throttle: Throttle) -> bool:
+        partition = followed.partition
+        listed = partition.log.config.follower_replication_throttled_replicas
+        return not followed.is_level and throttle.holds(partition.where, listed)
 
     async def _wait_for_work(self) -> None:
         """Until a partition comes, or one has rested."""
@@ -238,6 +254,11 @@ class Fetcher:
                 records, leader_hw=data.high_watermark, leader_log_start=data.log_start_offset
             )
             followed.failures = 0
+            log = followed.partition.log
+            followed.is_level = log.log_end_offset >= data.high_watermark
+            if self._throttle is not None:
+                listed = log.config.follower_replication_throttled_replicas
+                self._throttle.note(where, listed, len(records))
         except KafkaError as failure:
             self._rest(followed, failure)
         return False

@@ -12,6 +12,7 @@ from odradek.replication.fetch_plan import FetchLimits, Sender
 from odradek.replication.fetcher import Connect, Fetcher, forget_uncertain
 from odradek.replication.follower import Follower
 from odradek.replication.partition import Partition
+from odradek.replication.throttle import Throttle
 
 
 class Fetchers:
@@ -24,11 +25,13 @@ class Fetchers:
         connect: Connect,
         limits: FetchLimits,
         backoff_seconds: float,
+        throttle: Throttle | None = None,
     ) -> None:
         self._sender = sender
         self._connect = connect
         self._limits = limits
         self._backoff_seconds = backoff_seconds
+        self._throttle = throttle
         self._fetchers: dict[int, Fetcher] = {}
         self._leaders: dict[TopicPartition, int] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -57,6 +60,7 @@ class Fetchers:
                 connect=self._connect,
                 limits=self._limits,
                 backoff_seconds=self._backoff_seconds,
+                throttle=self._throttle,
             )
         return self._fetchers[leader]
 

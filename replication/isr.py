@@ -15,6 +15,8 @@ The rules are those that keep acknowledged records safe through any change of le
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
+from odradek.replication.throttle import Throttle
+
 NEVER = float("-inf")
 
 
@@ -36,6 +38,8 @@ class IsrRules:
 
     max_lag_seconds: Callable[[], float] = lambda: 30.0
     is_live: Callable[[int], bool] = lambda _: True
+    throttle: Throttle | None = None
+    """Of what is sent to followers that catch up."""
 
 
 DEFAULT_RULES = IsrRules()

@@ -212,6 +212,22 @@ class Partition:
         if progress.id not in leader.isr.committed:
             self.review_isr(may_shrink=False)
 
+    def holds_up(self, follower_id: int) -> bool:
+        """Whether a follower gets nothing now because of the throttle."""
+        throttle, role = self._rules.throttle, self.role
+        return (
+            throttle is not None
+            and throttle.holds(self.where, self.log.config.leader_replication_throttled_replicas)
+            and isinstance(role, Leader)
+            and follower_id not in role.isr.committed
+        )
+
+    def note_sent(self, size: int) -> None:
+        """A follower is sent so many bytes."""
+        if self._rules.throttle is not None:
+            listed = self.log.config.leader_replication_throttled_replicas
+            self._rules.throttle.note(self.where, listed, size)
+
     # The in-sync set ------------------------------------------------------------------------
 
     def review_isr(self, *, may_shrink: bool = True) -> None:

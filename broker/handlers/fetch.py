@@ -176,14 +176,16 @@ class _Fetch:
                 self._note_follower(partition, wanted)
             return None
         room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
+        may_read = not (self.is_follower and partition.holds_up(self.replica_id))
         found = partition.read(
             request.fetch_offset,
-            max(0, room),
+            max(0, room) if may_read else 0,
             isolation=self.isolation,
-            min_one_batch=self.bytes_read == 0,
+            min_one_batch=may_read and self.bytes_read == 0,
         )
         if self.is_follower:
             self._note_follower(partition, wanted)
+            partition.note_sent(len(found.records or b""))
         bounds = found.bounds
         records = found.records or b""
         self.bytes_read += len(records)

@@ -34,6 +34,7 @@ from odradek.protocol.types import TopicPartition
 from odradek.replication.fetch_plan import FetchLimits, Sender
 from odradek.replication.fetchers import Fetchers
 from odradek.replication.partition import Partition
+from odradek.replication.throttle import Throttle
 from odradek.storage.files import FileSlice
 
 from tests.unit.replication.conftest import batch, new_partition
@@ -69,6 +70,7 @@ class Member:
             connect=members.connect,
             limits=FetchLimits(max_wait_ms=20),
             backoff_seconds=0.01,
+            throttle=members.throttle,
         )
 
     def hosted(self, where: TopicPartition) -> Partition:
@@ -100,8 +102,12 @@ class Member:
 
 
 class Members:
-    def __init__(self, *ids: int) -> None:
-        self.clock = ManualClock()
+    def __init__(
+        self, *ids: int, clock: ManualClock | None = None, throttle: Throttle | None = None
+    ) -> None:
+        """`throttle` is that of every follower."""
+        self.clock = clock or ManualClock()
+        self.throttle = throttle
         self.ids = ids
         self.members = {broker_id: Member(self, broker_id) for broker_id in ids}
 
