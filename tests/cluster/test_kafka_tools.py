@@ -28,7 +28,10 @@ ALL = [1, 2, 3, 4]
 @pytest.fixture(scope="module")
 def cluster(zookeeper, tmp_path_factory) -> Iterator[ProcessCluster]:
     connect = f"{zookeeper.connect}/tools-{next(_numbers)}"
-    with ProcessCluster(tmp_path_factory.mktemp("cluster"), connect, len(ALL)) as made:
+    # Small bites, so that a throttle has something to hold up.
+    bites = {"replica.fetch.max.bytes": 10_000}
+    directory = tmp_path_factory.mktemp("cluster")
+    with ProcessCluster(directory, connect, len(ALL), overrides=bites) as made:
         yield made
         assert not made.alarms()
 
