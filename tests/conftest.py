@@ -23,7 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--on",
         default="odradek",
-        help="what tests/clients are held against: odradek, kafka (3.9), or a HOST:PORT",
+        help="what tests/clients and tests/behaviours are held against: odradek, kafka (3.9), "
+        "kafka4, or for clients a HOST:PORT",
     )
     parser.addoption(
         "--usage",

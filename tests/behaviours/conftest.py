@@ -2,6 +2,8 @@
 
 pytest tests/behaviours                the behaviours of `odradek serve`
 pytest tests/behaviours --on kafka     the same tests on Apache Kafka 3.9: they must pass there
+pytest tests/behaviours --on kafka4 -m kafka_4
+                                       those of what came with Kafka 4, on Apache Kafka 4
 """
 
 import itertools
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.parts import KAFKA_ON_KRAFT
 from tests.behaviours.asking import Asker
 from tests.support.kafka import KafkaBroker
 from tests.support.processes import Process
@@ -24,10 +27,12 @@ _numbers = itertools.count()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "odradek_only: real Kafka 3.9 on ZooKeeper does not do this")
+    config.addinivalue_line("markers", "kafka_4: Kafka does this from version 4 on")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("odradek_only") and item.config.getoption("--on") == "kafka":
+    is_beyond = item.get_closest_marker("odradek_only") or item.get_closest_marker("kafka_4")
+    if is_beyond and item.config.getoption("--on") == "kafka":
         pytest.skip("Apache Kafka 3.9 on ZooKeeper does not do this")
 
 
@@ -41,6 +46,10 @@ def port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             KafkaBroker(folder / "broker", zookeeper=zookeeper) as broker,
         ):
             yield int(broker.bootstrap.rpartition(":")[2])
+        return
+    if request.config.getoption("--on") == "kafka4":
+        with KafkaBroker(tmp_path_factory.mktemp("kafka"), version=KAFKA_ON_KRAFT) as broker:
+            yield broker.port
         return
     with Process([ODRADEK, "serve", "--port", "0", "--ephemeral"], name="odradek") as broker:
         ready = broker.wait_for_line("^Odradek ready on ")
