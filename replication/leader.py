@@ -20,7 +20,8 @@ from odradek.replication.isr import (
 
 
 class Leader:
-    """`epoch_start_offset` is the log end when this broker became leader of this epoch."""
+    """`epoch_start_offset` is the log end when this broker became leader of this epoch,
+    `since_epoch` the epoch since which it has led without a break."""
 
     def __init__(
         self,
@@ -31,6 +32,7 @@ class Leader:
         replicas: Sequence[int],
         isr: Iterable[int],
         epoch_start_offset: int,
+        since_epoch: int,
         clock: Clock,
         rules: IsrRules,
     ) -> None:
@@ -40,6 +42,7 @@ class Leader:
         self.replicas = tuple(replicas)
         self.isr = Isr(frozenset(isr))
         self.epoch_start_offset = epoch_start_offset
+        self.since_epoch = since_epoch
         self._clock = clock
         self._rules = rules
         self.followers: dict[int, FollowerProgress] = {}

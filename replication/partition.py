@@ -86,6 +86,7 @@ class Partition:
                 replicas=replicas,
                 isr=isr,
                 epoch_start_offset=self.log.log_end_offset,
+                since_epoch=role.since_epoch if isinstance(role, Leader) else epoch,
                 clock=self._clock,
                 rules=self._rules,
             )
@@ -110,6 +111,15 @@ class Partition:
     @property
     def leader_epoch(self) -> int:
         return NO_EPOCH if self.role is None else self.role.epoch
+
+    @property
+    def reign(self) -> int:
+        """The epoch since which this broker leads without a break, -1 when it does not lead.
+
+        What was appended since then is still there: a leader that goes on in another epoch has cut
+        nothing, so whoever waits for records to be committed may go on waiting.
+        """
+        return self.role.since_epoch if isinstance(self.role, Leader) else NO_EPOCH
 
     @property
     def is_leader(self) -> bool:

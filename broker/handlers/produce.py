@@ -215,22 +215,22 @@ class PendingProduce:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        # (partition, the offset its high watermark must reach, its leader epoch then, its result)
+        # (partition, the offset its high watermark must reach, our reign then, its result)
         self.waits: list[tuple[Partition, int, int, PartitionProduceResponse]] = []
         self.has_new_leaders = False
         # Logs that must be on disk first.
         self.unsynced: list[tuple[Log, PartitionProduceResponse]] = []
-        self._parked: list[Parked] = []
+        self._parked: dict[Partition, Parked] = {}
 
     def add(self, partition: Partition, offset: int, result: PartitionProduceResponse) -> None:
-        self.waits.append((partition, offset, partition.leader_epoch, result))
+        self.waits.append((partition, offset, partition.reign, result))
 
     def begin(self, response: ProduceResponse, timeout_ms: int) -> asyncio.Future[ProduceResponse]:
         self._response = response
         self._answer: asyncio.Future[ProduceResponse] = self._loop.create_future()
         self._timer = self._loop.call_later(max(0, timeout_ms) / 1000, self._time_is_over)
         for partition, offset, _, _ in self.waits:
-            self._parked.append(partition.hw_waiters.park(offset, self._look))
+            self._parked[partition] = partition.hw_waiters.park(offset, self._look)
         return self._answer
 
     def forget_committed(self) -> None:
@@ -242,11 +242,16 @@ class PendingProduce:
         self.forget_committed()
         if not self.waits:
             self._finish()
+            return
+        for partition, offset, _, _ in self.waits:
+            # Let go though nothing is decided: a new epoch in which this broker leads on.
+            if self._parked[partition].callback is None:
+                self._parked[partition] = partition.hw_waiters.park(offset, self._look)
 
     def _is_decided(
-        self, partition: Partition, offset: int, epoch: int, result: PartitionProduceResponse
+        self, partition: Partition, offset: int, reign: int, result: PartitionProduceResponse
     ) -> bool:
-        if partition.leader_epoch != epoch or not partition.is_leader:
+        if partition.reign != reign:
             fail(result, Errors.NOT_LEADER_OR_FOLLOWER)
             return True
         if partition.log.high_watermark < offset:
@@ -262,7 +267,7 @@ class PendingProduce:
 
     def _finish(self) -> None:
         self._timer.cancel()
-        for parked in self._parked:
+        for parked in self._parked.values():
             parked.cancel()
         if not self._answer.done():
             self._answer.set_result(self._response)
