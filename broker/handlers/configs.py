@@ -4,9 +4,9 @@ Whichever broker is asked writes to the store; every broker follows the store. C
 as a whole, with what is already set, before anything is written.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from odradek.broker.config import dynamic_problems
 from odradek.broker.config_report import (
@@ -54,6 +54,10 @@ class Resource(NamedTuple):
     name: str
 
 
+# By what makes resources alike, their entries as they are told in one answer.
+Described: TypeAlias = dict[Hashable, dict[str, DescribeConfigsResourceResult]]
+
+
 class Named(Protocol):
     """A resource in any of the three requests."""
 
@@ -93,39 +97,46 @@ class ConfigsHandler:
     def describe(
         self, request: DescribeConfigsRequest, context: RequestContext
     ) -> DescribeConfigsResponse:
+        # Most topics have the same overrides, namely none: what they have is described once.
+        described: Described = {}
         return DescribeConfigsResponse(
-            results=[self._describe_one(resource, request) for resource in request.resources]
+            results=[
+                self._describe_one(resource, request, described) for resource in request.resources
+            ]
         )
 
     def _describe_one(
-        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+        self,
+        resource: DescribeConfigsResource,
+        request: DescribeConfigsRequest,
+        described: Described,
     ) -> DescribeConfigsResult:
         try:
-            entries = self._entries(Resource(resource.resource_type, resource.resource_name))
+            key, entries = self._entries(Resource(resource.resource_type, resource.resource_name))
         except KafkaError as error:
             return _not_described(resource, error)
-        wanted = resource.configuration_keys
+        if key not in described:
+            described[key] = {entry.name: _entry_result(entry, request) for entry in entries}
+        configs, wanted = described[key], resource.configuration_keys
         return DescribeConfigsResult(
             error_code=0,
             error_message="",
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
-            configs=[
-                _entry_result(entry, request)
-                for entry in entries
-                if wanted is None or entry.name in wanted
-            ],
+            configs=[configs[name] for name in configs if wanted is None or name in wanted],
         )
 
-    def _entries(self, resource: Resource) -> Iterable[Entry]:
+    def _entries(self, resource: Resource) -> tuple[Hashable, Iterable[Entry]]:
+        """What is set for a resource, after something that is equal for those with equal ones."""
         config = self._configs.broker
         if resource.type == TOPIC:
             self._check_topic(resource.name)
-            return describe_topic(config, self._configs.overrides(resource.name))
+            overrides = self._configs.overrides(resource.name)
+            return frozenset(overrides.items()), describe_topic(config, overrides)
         if resource.type == BROKER:
             if self._broker_of(resource.name) is None:
-                return describe_all_brokers(config)
-            return describe_broker(config)
+                return resource, describe_all_brokers(config)
+            return resource, describe_broker(config)
         raise _unsupported(resource)
 
     def _check_topic(self, name: str) -> None:
