@@ -15,7 +15,6 @@ pytest loads this module in every run, so everything else is imported when a fix
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 import pytest
 
@@ -131,5 +130,7 @@ def odradek_cluster() -> "Iterator[Callable[..., Cluster]]":
 
 def _own_name(request: pytest.FixtureRequest) -> str:
     """Readable, legal for topics, and unlike all others of all runs."""
+    from uuid import uuid4
+
     readable = re.sub(r"[^a-zA-Z0-9_-]+", "-", request.node.name)[:_LONGEST_NAME].strip("-")
     return f"{readable}-{uuid4().hex[:8]}"
