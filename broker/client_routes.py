@@ -93,6 +93,7 @@ def _data_routes(services: ClientServices) -> Iterator[AnyRoute]:
         ),
         max_bytes=config.fetch_max_bytes,
         loop=services.loop,
+        reads_near_by=config.reads_near_by,
     ).routes()
     yield from OffsetsHandler(
         replicas=services.replicas, live_brokers=lambda: list(services.metadata.view.brokers)

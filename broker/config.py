@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from odradek.broker.config_checks import contradictions
+from odradek.broker.config_checks import RACK_AWARE, contradictions
 from odradek.broker.listeners import Listeners, read_listeners
 from odradek.broker.settings.all import BrokerSettings, ListenerScope
 from odradek.broker.settings.unused import why_ignored, why_refused
@@ -92,6 +92,11 @@ class BrokerConfig(BrokerSettings):
     def is_single(self) -> bool:
         """Whether the broker keeps the metadata itself, and so is a cluster of its own."""
         return self.zookeeper_connect is None
+
+    @property
+    def reads_near_by(self) -> bool:
+        """Whether consumers are sent to replicas in their own rack."""
+        return (self.replica_selector_class or "").endswith(RACK_AWARE)
 
     def with_dynamic(
         self, *, default: Mapping[str, str], broker: Mapping[str, str]

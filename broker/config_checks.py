@@ -11,6 +11,10 @@ from odradek.storage.log_config import LogConfig
 
 _CLEANER_MIN_BYTES = 1024 * 1024
 
+# The two ways to choose a replica for a consumer, by the last word of Kafka's class names.
+RACK_AWARE = "RackAwareReplicaSelector"
+LEADER_ONLY = "LeaderSelector"
+
 
 def contradictions(config: BrokerSettings, log_defaults: LogConfig) -> Iterator[str]:
     yield from _identity(config)
@@ -84,6 +88,9 @@ def _replication(config: BrokerSettings) -> Iterator[str]:
         yield "replica.socket.timeout.ms must not be less than replica.fetch.wait.max.ms"
     if wait_ms > config.replica_lag_time_max_ms:
         yield "replica.lag.time.max.ms must not be less than replica.fetch.wait.max.ms"
+    selector = config.replica_selector_class or LEADER_ONLY
+    if selector.rpartition(".")[2] not in (RACK_AWARE, LEADER_ONLY):
+        yield f"replica.selector.class must be {RACK_AWARE} or {LEADER_ONLY}, not {selector}"
     if config.default_replication_factor < 1:
         yield "default.replication.factor must be at least 1"
 

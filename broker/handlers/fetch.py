@@ -15,6 +15,7 @@ from typing import Final
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchContext, FetchSessions, WantedPartition
 from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.nearest_replica import nearest_replica
 from odradek.broker.routes import AnyRoute, Route
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.legacy_records import down_convert
@@ -30,6 +31,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.schema import versions_of
 from odradek.protocol.types import NO_ID, TopicPartition
+from odradek.replication.leader import Leader
 from odradek.replication.partition import Partition
 from odradek.replication.replicas import Replicas
 from odradek.replication.waiters import Parked
@@ -58,8 +60,12 @@ class FetchHandler:
         sessions: FetchSessions,
         max_bytes: int,
         loop: asyncio.AbstractEventLoop,
+        reads_near_by: bool = False,
     ) -> None:
+        """`reads_near_by`: consumers that say where they are are sent to a replica in their rack,
+        and followers hear at once how far such consumers may read."""
         self.replicas = replicas
+        self.reads_near_by = reads_near_by
         self.metadata = metadata
         self.loop = loop
         self._sessions = sessions
@@ -175,6 +181,10 @@ class _Fetch:
             if self.is_follower:
                 self._note_follower(partition, wanted)
             return None
+        if self._handler.reads_near_by and self.request.rack_id and not self.is_follower:
+            referred = self._referred(partition, wanted)
+            if referred is not None:
+                return referred
         room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
         may_read = not (self.is_follower and partition.holds_up(self.replica_id))
         found = partition.read(
@@ -208,6 +218,33 @@ class _Fetch:
         if version < _FIRST_VERSION_WITH_ZSTD and records:
             data.records = _for_old_clients(records, partition, version)
         return data
+
+    def _referred(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData | None:
+        """What a consumer is told that had better read elsewhere: where, and no records."""
+        request, bounds = wanted.request, partition.log.bounds()
+        if not isinstance(partition.role, Leader) or not (
+            bounds.log_start <= request.fetch_offset <= bounds.high_watermark
+        ):
+            return None
+        nearest = nearest_replica(
+            self.request.rack_id,
+            request.fetch_offset,
+            partition.role,
+            self._handler.metadata.view.brokers,
+            self.request_context.listener,
+        )
+        if nearest is None:
+            return None
+        self._must_tell = True
+        return FetchPartitionData(
+            partition_index=request.partition,
+            error_code=0,
+            high_watermark=bounds.high_watermark,
+            last_stable_offset=bounds.last_stable,
+            log_start_offset=bounds.log_start,
+            preferred_read_replica=nearest,
+            records=b"",
+        )
 
     def _diverged(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData | None:
         """What a fetcher is told whose log has parted from ours."""
@@ -260,7 +297,26 @@ class _Fetch:
         self._answer: asyncio.Future[FetchResponse] = loop.create_future()
         self._timer = loop.call_later(self.request.max_wait_ms / 1000, self._finish)
         self._parked = [self._park_on(index) for index in range(len(self._results))]
+        if self.is_follower and self._handler.reads_near_by:
+            self._park_on_high_watermarks()
         return self._answer
+
+    def _park_on_high_watermarks(self) -> None:
+        """A follower's consumers wait for the high watermark, so it must hear of it at once."""
+        for wanted, _ in self._results:
+            partition = wanted.found
+            if partition is None:
+                continue
+            if wanted.high_watermark < partition.log.high_watermark:
+                self._handler.loop.call_soon(self._finish)
+                return
+            after = partition.log.high_watermark + 1
+            self._parked.append(partition.hw_waiters.park(after, self._tell_high_watermarks))
+
+    def _tell_high_watermarks(self) -> None:
+        if not self._answer.done():
+            self._results = [(wanted, self._read_one(wanted)) for wanted, _ in self._results]
+            self._finish()
 
     def _park_on(self, index: int) -> Parked | None:
         """Wait for the next record that a partition may show."""

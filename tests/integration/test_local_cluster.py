@@ -11,11 +11,19 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.broker.broker import Broker
 from odradek.broker.local_cluster import LocalCluster
 from odradek.controller.store_embedded import EmbeddedSession
+from odradek.protocol.messages.fetch import (
+    FetchPartition,
+    FetchPartitionData,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from odradek.protocol.types import TopicPartition
 from odradek.replication.leader import Leader
 from odradek.replication.partition import Partition
 
 from tests.support.cluster import local_cluster
+from tests.support.raw_client import RawClient
 from tests.support.records import Writer, read_all
 
 PATIENCE = 20.0
@@ -227,3 +235,49 @@ def test_a_cluster_that_was_stopped_goes_on_where_it_was(tmp_path):
             await cluster.stop()
 
     asyncio.run(scene())
+
+
+def fetch(stage: Stage, broker_id: int, topic: str, *, rack: str = "") -> FetchPartitionData:
+    """What a broker answers to a consumer in a rack that reads partition 0 from its start."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        rack_id=rack,
+        topics=[FetchTopic(topic=topic, partitions=[partition])],
+    )
+    with RawClient(stage.cluster.brokers[broker_id].address.port) as client:
+        response = client.ask(request, 11)
+    assert isinstance(response, FetchResponse)
+    return response.responses[0].partitions[0]
+
+
+def test_consumers_are_sent_to_an_in_sync_replica_in_their_rack(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t")
+        await stage.write("t", range(10))
+        leader = stage.leader("t")
+        assert leader is not None
+        near, far = (id_ for id_ in (1, 2, 3) if id_ != leader)
+        referred = await asyncio.to_thread(fetch, stage, leader, "t", rack=f"rack-{near}")
+        assert referred.preferred_read_replica == near
+        assert not referred.records
+        for rack in ("", f"rack-{leader}", "rack-of-nobody"):
+            served = await asyncio.to_thread(fetch, stage, leader, "t", rack=rack)
+            assert served.preferred_read_replica == -1
+            assert served.records
+        # A follower hears at once what is committed, and serves exactly that.
+        await stage.until(lambda: stage.replicas("t")[near].log.high_watermark == 10)
+        assert (await asyncio.to_thread(fetch, stage, near, "t")).records
+        reading = asyncio.to_thread(
+            read_all, stage.bootstrap, "t", 1, **{"client.rack": f"rack-{near}"}
+        )
+        assert await reading == list(range(10))
+        await stage.cluster.stop_broker(near)
+        await stage.until(lambda: stage.in_sync("t") == {leader, far})
+        served = await asyncio.to_thread(fetch, stage, leader, "t", rack=f"rack-{near}")
+        assert served.preferred_read_replica == -1
+        assert served.records
+
+    play(scene, **{"replica.selector.class": "RackAwareReplicaSelector"})

@@ -14,7 +14,8 @@ from odradek.storage.files import OsFiles
 def local_cluster(
     directory: Path, brokers: int = 3, *, overrides: Mapping[str, object] | None = None
 ) -> LocalCluster:
-    """Not started yet. Brokers are numbered from 1, each with a directory and a port of its own."""
+    """Not started yet. Brokers are numbered from 1, each with a directory, a port and a rack
+    of its own."""
 
     def give_up(reason: str) -> None:
         raise AssertionError(reason)
@@ -24,6 +25,7 @@ def local_cluster(
             {
                 **cluster_settings(brokers),
                 "broker.id": str(number),
+                "broker.rack": f"rack-{number}",
                 "listeners": "PLAINTEXT://127.0.0.1:0",
                 "log.dirs": str(directory / f"broker-{number}"),
                 "replica.lag.time.max.ms": "2000",

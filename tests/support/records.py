@@ -59,14 +59,16 @@ class Writer:
         return self.written
 
 
-def read_all(bootstrap: str, topic: str, partitions: int) -> list[int]:
+def read_all(bootstrap: str, topic: str, partitions: int, **settings: object) -> list[int]:
     """Every committed record of a topic, in the order of each partition."""
     return [
         n for numbers in read_partitions(bootstrap, topic, partitions).values() for n in numbers
     ]
 
 
-def read_partitions(bootstrap: str, topic: str, partitions: int) -> dict[int, list[int]]:
+def read_partitions(
+    bootstrap: str, topic: str, partitions: int, **settings: object
+) -> dict[int, list[int]]:
     """Every committed record of a topic, partition by partition."""
     consumer = Consumer(
         {
@@ -76,6 +78,7 @@ def read_partitions(bootstrap: str, topic: str, partitions: int) -> dict[int, li
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "log_level": 2,
+            **settings,
         }
     )
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
