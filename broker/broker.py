@@ -6,7 +6,7 @@ belongs to the process as a whole (signals, the event loop, garbage collection) 
 Order of a start: the directories are locked; the metadata store is opened and says who we are;
 logs are loaded; listeners are bound, so that their ports are known; the broker registers; the
 controller tells it what to host; clients are let in. A stop goes the other way round. In a cluster
-clients are let in before the broker registers, since the controller comes in by the same door.
+clients are let in as soon as the broker is registered: the controller comes in by the same door.
 """
 
 import asyncio
@@ -152,9 +152,6 @@ class Broker:
         )
         self._server.open()
         self._undo.append(self._server.stop)
-        if self._is_clustered:
-            # The controller may be another broker, which must reach this one to tell it its part.
-            self._server.accept()
         await self._join_cluster()
         self._follow_configs()
         self._start_chores()
@@ -296,6 +293,9 @@ class Broker:
         if self._replication is not None:
             self._replication.start(self.replicas, self._controller)
         await membership.join()
+        if self._is_clustered:
+            # Not sooner: what the controller still sends to our last life is not for this one.
+            self._server.accept()
         # Whoever is controller next must not count on a broker that is on its way out.
         self._undo += [self._controller.close, membership.leave]
         self._controller.start()
