@@ -315,3 +315,29 @@ def test_offsets_of_an_open_transaction_are_unstable_for_a_new_group_coordinator
             assert await stable_offset(reader, where) == (-1, Errors.NONE)
 
     play(scene)
+
+
+def test_a_batch_that_is_sent_again_to_a_new_leader_gets_its_first_offset(play):
+    async def scene(stage: Stage) -> None:
+        coordinator = await stage.coordinator()
+        leader, _ = others(coordinator)
+        await stage.make("t", [leader, *others(leader)])
+        where = TopicPartition("t", 0)
+        with Producer(stage.port(coordinator), ID) as producer:
+            await do(producer.init)
+            await do(producer.add, where)
+            with stage.speaks_for(producer, leader) as writer:
+                assert (await do(writer.produce, "t", b"a", b"b")).base_offset == 0
+            await stage.cluster.stop_broker(leader)
+            await stage.until(lambda: stage.leader(where) not in (None, leader))
+            heir = stage.leader(where)
+            assert heir is not None
+            with stage.speaks_for(producer, heir) as writer:
+                again = await do(writer.produce, "t", b"a", b"b", sequence=0)
+                assert (again.error_code, again.base_offset) == (0, 0)
+                assert (await do(writer.produce, "t", b"c", sequence=2)).base_offset == 2
+            assert await do(producer.end, commit=True) is Errors.NONE
+            await do(producer.wait_for_state, "CompleteCommit")
+            assert await stage.stable_end(heir, "t") == 4
+
+    play(scene)
