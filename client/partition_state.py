@@ -9,8 +9,10 @@ Hot code: `next_records`. Records of a batch become ConsumerRecords in one loop.
 """
 
 from collections import deque
+from itertools import repeat
 from typing import NamedTuple
 
+from odradek.client.record_columns import read_columns
 from odradek.client.record_runs import read_run
 from odradek.client.values import ConsumerRecord, Deserializer, as_bytes
 from odradek.protocol.errors import KafkaError
@@ -29,6 +31,8 @@ from odradek.protocol.types import TopicPartition
 
 NO_POSITION = -1
 NO_EPOCH = -1
+# Far from the ends of 64 bits, whatever a record adds to it.
+LAST_USUAL_TIME = 1 << 62
 
 
 class FetchedBatch(NamedTuple):
@@ -179,7 +183,11 @@ class PartitionState:
     def _records(self, batch: FetchedBatch, settings: "ReadSettings") -> list[ConsumerRecord]:
         header = batch.header
         body = read_body(batch.data, batch.at, header)
-        records = self._alike(body, header) or self._unlike(body, header)
+        records = None
+        if has_usual_times(header):
+            records = self._alike(body, header) or self._simple(body, header)
+        if records is None:
+            records = self._unlike(body, header)
         if header.base_offset < self.position:
             records = [record for record in records if record.offset >= self.position]
         if settings.key is as_bytes and settings.value is as_bytes:
@@ -194,8 +202,6 @@ class PartitionState:
 
     def _alike(self, body: bytes, header: BatchHeader) -> list[ConsumerRecord] | None:
         """The records if they come in runs of one shape."""
-        if header.attributes & LOG_APPEND_TIME_BIT:
-            return None
         topic, index = self.partition
         base_time, epoch = header.base_timestamp, header.leader_epoch
         new, kind = tuple.__new__, ConsumerRecord
@@ -220,6 +226,27 @@ class PartitionState:
             position = run.end
             delta += run.size
         return records if position == len(body) else None
+
+    def _simple(self, body: bytes, header: BatchHeader) -> list[ConsumerRecord] | None:
+        """The records if they have no keys and nothing unusual."""
+        columns = read_columns(body, header.count)
+        if columns is None:
+            return None
+        topic, index = self.partition
+        first = header.base_offset
+        rows = zip(
+            repeat(topic),
+            repeat(index),
+            range(first, first + header.count),
+            map(header.base_timestamp.__add__, columns.time_deltas),
+            repeat(None),
+            columns.values,
+            repeat(()),
+            repeat(header.leader_epoch),
+            repeat(False),
+            strict=False,
+        )
+        return list(map(tuple.__new__, repeat(ConsumerRecord), rows))
 
     def _unlike(self, body: bytes, header: BatchHeader) -> list[ConsumerRecord]:
         """The records one by one; raises ProtocolError for what cannot be read."""
@@ -249,6 +276,13 @@ class PartitionState:
         self.position = taken[-1].offset + 1
         self.position_epoch = self.end_epoch
         return taken
+
+
+def has_usual_times(header: BatchHeader) -> bool:
+    """Whether records have times of their own, which can be added up without a look."""
+    return abs(header.base_timestamp) < LAST_USUAL_TIME and not (
+        header.attributes & LOG_APPEND_TIME_BIT
+    )
 
 
 class ReadSettings(NamedTuple):

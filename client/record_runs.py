@@ -11,10 +11,8 @@ Hot code. Microseconds per record on Python 3.11 (benchmarks/client_parts.py):
                         16 x 1 KB    145 x 100 B
     alike, in runs         1.0           0.5
     alike, plainly         1.5           1.3
-    mixed sizes, tried     1.6           1.4
-    mixed, plainly         1.5           1.3
 
-The attempt costs a few percent where it fails, so mixed records gain nothing here.
+What has no such shape is found out at its second record, and left to `record_columns`.
 """
 
 from collections.abc import Iterator, Sequence

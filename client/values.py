@@ -6,6 +6,7 @@ let producers send text as UTF-8. Interceptors see every record on its way.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from odradek.protocol.errors import KafkaError
@@ -79,8 +80,7 @@ class ConsumerRecords:
         self.by_partition = by_partition
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        for records in self.by_partition.values():
-            yield from records
+        return chain.from_iterable(self.by_partition.values())
 
     def __len__(self) -> int:
         return sum(map(len, self.by_partition.values()))

@@ -1,10 +1,11 @@
-"""Records read in runs are the records the plain reader reads; anything else is left to it."""
+"""Records read in runs or as columns are those the plain reader reads; all else is left to it."""
 
 from random import Random
 
 import pytest
 from odradek.client.batch import RawRecord, sealed_batch
 from odradek.client.partition_state import FetchedBatch, PartitionState, ReadSettings
+from odradek.client.record_columns import read_columns
 from odradek.client.record_runs import read_run
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import KafkaError, ProtocolError
@@ -47,6 +48,60 @@ def alike(random: Random, count: int) -> list[RawRecord]:
     return records
 
 
+def unlike(random: Random, count: int) -> list[RawRecord]:
+    """Records of all sizes, without keys but for a few, over a longer time."""
+    key_chance = random.choice([0, 0, 0.01])
+    step_ms = random.choice([0, 1, 50, 500])
+    largest = random.choice([2, 70, 150, 9000])
+    return [
+        (
+            FIRST + random.randrange(-3, 4) + number * step_ms,
+            b"key" if random.random() < key_chance else None,
+            random.randbytes(random.randrange(largest)),
+            (),
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_columns_read_what_the_plain_reader_reads(seed: int) -> None:
+    random = Random(seed)
+    count = random.choice([1, 3, 5, 63, 64, 65, 67, 200, 1000])
+    batch = sealed_batch(unlike(random, count), Codec.NONE, ProducerStamp())
+    assert read(batch) == [tuple(record) for record in iter_records(batch)]
+
+
+def test_columns_take_sizes_and_times_of_one_and_two_bytes() -> None:
+    records: list[RawRecord] = [
+        (FIRST + number * 20, None, bytes(size), ())
+        for number, size in enumerate([0, 1, 56, 57, 58, 63, 64, 65, 100, 7999, 8000] * 8)
+    ]
+    batch = sealed_batch(records, Codec.NONE, ProducerStamp())
+    columns = read_columns(read_body(batch), len(records))
+    assert columns is not None
+    assert columns.values == [value for _, _, value, _ in records]
+    assert columns.time_deltas == [number * 20 for number in range(len(records))]
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        (FIRST, b"key", b"value", ()),
+        (FIRST, None, None, ()),
+        (FIRST, None, b"value", [("h", b"1")]),
+        (FIRST + 100_000, None, b"value", ()),
+        (FIRST, None, bytes(8001), ()),
+    ],
+    ids=["key", "null", "headers", "late", "large"],
+)
+def test_one_unusual_record_leaves_a_batch_to_the_plain_reader(unusual: RawRecord) -> None:
+    records: list[RawRecord] = [(FIRST, None, bytes(size), ()) for size in (10, 20, 30)]
+    batch = sealed_batch([*records, unusual], Codec.NONE, ProducerStamp())
+    assert read_columns(read_body(batch), 4) is None
+    assert read(batch) == [tuple(record) for record in iter_records(batch)]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_runs_read_what_the_plain_reader_reads(seed: int) -> None:
     random = Random(seed)
@@ -71,10 +126,13 @@ def test_records_before_the_position_are_left_out() -> None:
     assert [row[0] for row in read(batch, 15)] == [15, 16, 17, 18, 19]
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(600))
 def test_a_damaged_body_is_read_exactly_as_the_plain_reader_reads_it(seed: int) -> None:
     random = Random(seed)
     records: list[RawRecord] = [(FIRST, b"key", b"value", ())] * random.choice([5, 70, 200])
+    if seed % 2:
+        sizes = random.choices(range(random.choice([3, 100])), k=random.choice([5, 70]))
+        records = [(FIRST + size, None, bytes(size), ()) for size in sizes]
     batch = bytearray(sealed_batch(records, Codec.NONE, ProducerStamp()))
     at = random.randrange(61, len(batch))
     batch[at] ^= 1 << random.randrange(8)
@@ -107,3 +165,19 @@ def test_records_of_different_sizes_are_no_run() -> None:
     records: list[RawRecord] = [(FIRST, None, bytes(size), ()) for size in (10, 20, 30, 40, 50)]
     batch = sealed_batch(records, Codec.NONE, ProducerStamp())
     assert read_run(read_body(batch), 0, 0, 5) is None
+
+
+@pytest.mark.parametrize("sizes", [[5] * 20, [1, 20, 3, 40]], ids=["alike", "unlike"])
+def test_times_that_leave_64_bits_are_refused(sizes: list[int]) -> None:
+    last = (1 << 63) - 1
+    records = [Record(i, last, None, bytes(size)) for i, size in enumerate(sizes)]
+    batch = bytearray(build_batch(records))
+    batch[27:35] = (last).to_bytes(8)  # the base
+    body_at = 61
+    at = batch.index(0, body_at) + 1  # the first record's time, behind its attributes
+    batch[at] = 2  # one later than the last
+    state = PartitionState(PARTITION)
+    state.seek(0)
+    state.add([FetchedBatch(bytes(batch), 0, read_header(batch))], None)
+    with pytest.raises(ProtocolError):
+        state.prepare(ReadSettings(check_crcs=False))
