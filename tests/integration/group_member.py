@@ -53,17 +53,29 @@ def numbers(partitions: Iterable[Any]) -> str:
 
 
 def run_confluent(job: Job, stop: Stop) -> None:
+    classic = {
+        "partition.assignment.strategy": job.assignor,
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": 500,
+    }
+    _run_confluent(job, stop, classic)
+
+
+def run_confluent_consumer(job: Job, stop: Stop) -> None:
+    """The consumer protocol: the broker says how often to send heartbeats."""
+    _run_confluent(job, stop, {"group.protocol": "consumer", "group.remote.assignor": job.assignor})
+
+
+def _run_confluent(job: Job, stop: Stop, protocol: dict[str, Any]) -> None:
     from confluent_kafka import Consumer
 
     settings: dict[str, Any] = {
         "bootstrap.servers": job.bootstrap,
         "group.id": job.group,
-        "partition.assignment.strategy": job.assignor,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": SESSION_MS,
-        "heartbeat.interval.ms": 500,
         "allow.auto.create.topics": False,
+        **protocol,
     }
     if job.instance is not None:
         settings["group.instance.id"] = job.instance
@@ -185,6 +197,7 @@ async def _run_aiokafka(job: Job, stop: Stop) -> None:
 
 LIBRARIES: dict[str, Callable[[Job, Stop], None]] = {
     "confluent": run_confluent,
+    "confluent-consumer": run_confluent_consumer,
     "kafka-python": run_kafka_python,
     "aiokafka": run_aiokafka,
 }

@@ -10,18 +10,21 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from scripts.parts import KAFKA_ON_KRAFT
+from tests.support.java import java_command
 from tests.support.processes import Process
 
 PROGRAM = Path(__file__).with_name("group_member.py")
+JAVA_PROGRAM = Path(__file__).with_name("java") / "GroupMember.java"
 POLL_SECONDS = 0.1
 
 
 class Member:
     """One member program, and what its lines say."""
 
-    def __init__(self, arguments: Sequence[str], name: str) -> None:
+    def __init__(self, command: Sequence[str | Path], name: str) -> None:
         self.name = name
-        self.process = Process([sys.executable, PROGRAM, *arguments], name=name)
+        self.process = Process(command, name=name)
 
     @property
     def assigned(self) -> frozenset[int]:
@@ -75,10 +78,15 @@ class Party:
             member.process.kill()
 
     def join(self, library: str, assignor: str = "range", instance: str | None = None) -> Member:
-        arguments = [library, self.bootstrap, self.group, self.topic, assignor]
-        if instance is not None:
-            arguments.append(instance)
-        member = Member(arguments, f"{library}-{len(self.everyone)}")
+        where = [self.bootstrap, self.group, self.topic]
+        static = [] if instance is None else [instance]
+        command: list[str | Path]
+        if library == "java-consumer":
+            program = str(JAVA_PROGRAM)
+            command = [*java_command(KAFKA_ON_KRAFT, program, *where, *static, log_level="warn")]
+        else:
+            command = [sys.executable, PROGRAM, library, *where, assignor, *static]
+        member = Member(command, f"{library}-{len(self.everyone)}")
         self.everyone.append(member)
         return member
 

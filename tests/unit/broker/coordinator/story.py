@@ -92,7 +92,9 @@ class World:
         self.shard.state = self.state
         self.ids: dict[str, str] = {}
         self.heard: list[str] = []
-        self.topics: dict[str, tuple[str, ...]] = {}
+        # Who acts, and what it says in its join instead of a plain subscription.
+        self.who = ""
+        self.metadata: bytes | None = None
         self._count = 0
         self._begin()
 
@@ -133,6 +135,7 @@ class World:
             case ["fetch", *partitions]:
                 self._fetch(partitions)
             case [who, verb, *rest]:
+                self.who = who
                 self._act(who, verb, rest, options)
             case _:
                 raise AssertionError(f"no such step: {step}")
@@ -191,7 +194,7 @@ class World:
             group_instance_id=options.get("instance"),
             protocol_type=options.get("type", "consumer"),
             protocols=[
-                JoinGroupRequestProtocol(name=name, metadata=subscription(*topics))
+                JoinGroupRequestProtocol(name=name, metadata=self.metadata or subscription(*topics))
                 for name in options.get("protocols", "range").split(",")
                 if name
             ],
@@ -231,7 +234,9 @@ class World:
             protocol_type=options.get("type"),
             protocol_name=options.get("protocol"),
             assignments=[
-                SyncGroupRequestAssignment(member_id=self.ids[name], assignment=text.encode())
+                SyncGroupRequestAssignment(
+                    member_id=self.ids[name], assignment=self.assignment(text)
+                )
                 for name, text in options.items()
                 if name not in fixed
             ],
@@ -241,9 +246,16 @@ class World:
             if response.error_code:
                 self.heard.append(f"{who} {Errors(response.error_code).name}")
             else:
-                self.heard.append(f"{who} has {bytes(response.assignment).decode() or 'nothing'}")
+                self.heard.append(f"{who} has {self.text_of(bytes(response.assignment))}")
 
         self.state.sync(request, reply)
+
+    def assignment(self, text: str) -> bytes:
+        """What a leader assigns, in the bytes of its protocol."""
+        return text.encode()
+
+    def text_of(self, assignment: bytes) -> str:
+        return assignment.decode() or "nothing"
 
     def _beat(self, who: str, options: dict[str, str]) -> None:
         request = HeartbeatRequest(
@@ -263,7 +275,10 @@ class World:
 
     def commit(self, who: str, where: TopicPartition, offset: int, options: dict[str, str]) -> None:
         committer = Committer(
-            self._id(who, options), options.get("instance"), self._generation(options)
+            self._id(who, options),
+            options.get("instance"),
+            self._generation(options),
+            knows_epochs=int(options.get("v", 8)) >= 9,
         )
         position = OffsetCommitValue(
             offset=offset,
