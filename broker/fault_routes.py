@@ -86,25 +86,20 @@ class FaultPoint:
     def _handle(
         self, route: AnyRoute, rules: Sequence[Rule], request: Request, context: RequestContext
     ) -> Answer:
+        rules = [rule for rule in rules if _is_for(rule, request, context)]
         if isinstance(request, FetchRequest) and any(map(_needs_partitions, rules)):
             if request.session_id != NO_SESSION and request.session_epoch > 0:
                 return route.failure(request, KafkaError(Errors.FETCH_SESSION_ID_NOT_FOUND))
             without = {"session_id": NO_SESSION, "session_epoch": SESSIONLESS}
             request = changed(request, without)
         for rule in rules:
-            if self._is_about(rule, request, context) and rule.strikes():
+            if self._is_about(rule, request) and rule.strikes():
                 if rule.is_spent:
                     self._set_spent_aside()
                 return self._strike(rule, route, request, context)
         return route.handler(request, context)
 
-    def _is_about(self, rule: Rule, request: Request, context: RequestContext) -> bool:
-        if rule.client_id is not None:
-            if rule.client_id != context.client_id:
-                return False
-        elif _is_of_a_broker(request):
-            # Replication goes wrong only where a rule names it by its client id.
-            return False
+    def _is_about(self, rule: Rule, request: Request) -> bool:
         if rule.group is not None and rule.group not in named_groups(request):
             return False
         if not rule.names_partitions:
@@ -180,6 +175,13 @@ class FaultPoint:
             return route.handler(rest, context)
         except KafkaError as error:
             return route.failure(rest, error)
+
+
+def _is_for(rule: Rule, request: Request, context: RequestContext) -> bool:
+    """Replication goes wrong only where a rule names it by its client id."""
+    if rule.client_id is None:
+        return not _is_of_a_broker(request)
+    return rule.client_id == context.client_id
 
 
 def _needs_partitions(rule: Rule) -> bool:

@@ -404,3 +404,15 @@ def test_without_rules_requests_meet_the_handlers_own_routes(
     assert [route.request for route in swapped] == [ProduceRequest]
     broker.faults.remove(rule)
     assert [route for route, _ in server.dispatcher._routes.values()] == untouched
+
+
+def test_a_session_of_another_client_goes_on(broker: odradek.testing.Broker, asker: Asker) -> None:
+    asker.ask(produce_to(("left", 0)), 9)
+    full = fetch_of(("left", 0))
+    full.session_epoch, full.min_bytes = 0, 1
+    session = asker.ask(full, 11).session_id
+    broker.faults.add(api="Fetch", client_id="another", error="NOT_LEADER_OR_FOLLOWER")
+    next_one = FetchRequest(
+        max_wait_ms=0, min_bytes=0, session_id=session, session_epoch=1, topics=[]
+    )
+    assert asker.ask(next_one, 11).session_id == session
