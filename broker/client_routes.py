@@ -14,6 +14,7 @@ from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.flushing import Flusher
 from odradek.broker.handlers.cluster import PartitionsAdminHandler
 from odradek.broker.handlers.configs import ConfigsHandler
+from odradek.broker.handlers.delete_records import DeleteRecordsHandler
 from odradek.broker.handlers.fetch import FetchHandler
 from odradek.broker.handlers.log_dirs import LogDirsHandler
 from odradek.broker.handlers.metadata import Identity, MetadataHandler
@@ -95,8 +96,11 @@ def _data_routes(services: ClientServices) -> Iterator[AnyRoute]:
         loop=services.loop,
         reads_near_by=config.reads_near_by,
     ).routes()
-    yield from OffsetsHandler(
-        replicas=services.replicas, live_brokers=lambda: list(services.metadata.view.brokers)
+    yield from OffsetsHandler(replicas=services.replicas).routes()
+    yield from DeleteRecordsHandler(
+        replicas=services.replicas,
+        live_brokers=lambda: list(services.metadata.view.brokers),
+        loop=services.loop,
     ).routes()
 
 

@@ -90,6 +90,7 @@ class ReplicationService:
                 clock=clock,
                 windows=windows,
             ),
+            lanes=at_start.num_replica_fetchers,
         )
         self._review: asyncio.Task[None] | None = None
 
@@ -113,9 +114,11 @@ class ReplicationService:
         return self.replicas.broker_epoch
 
     async def _review_in_sync(self) -> None:
-        """Look for followers that fell behind, twice within the time they may take."""
+        """Look for followers that fell behind, twice within the time they may take; and whether
+        the number of fetchers was changed meanwhile."""
         while True:
             await asyncio.sleep(self.rules.max_lag_seconds() / 2)
+            self._fetchers.use_lanes(self._config().num_replica_fetchers)
             for partition in self.replicas:
                 partition.review_isr()
 

@@ -1,11 +1,14 @@
-"""Which partition is copied from which leader: one fetcher for each leading broker.
+"""Which partition is copied from which leader, and by which of the fetchers for that leader.
 
 Roles decide; whoever gives a role tells it here (`role_changed`). A partition is owned by one
-fetcher at a time.
+fetcher at a time. Each leader has as many fetchers as `num.replica.fetchers` says, and each fetcher
+a connection of its own; a partition's place among them follows from its name.
 """
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
+from zlib import crc32
 
 from odradek.protocol.types import TopicPartition
 from odradek.replication.fetch_plan import FetchLimits, Sender
@@ -13,6 +16,11 @@ from odradek.replication.fetcher import Connect, Fetcher, forget_uncertain
 from odradek.replication.follower import Follower
 from odradek.replication.partition import Partition
 from odradek.replication.throttle import Throttle
+
+
+class Lane(NamedTuple):
+    leader: int
+    number: int
 
 
 class Fetchers:
@@ -26,50 +34,65 @@ class Fetchers:
         limits: FetchLimits,
         backoff_seconds: float,
         throttle: Throttle | None = None,
+        lanes: int = 1,
     ) -> None:
+        """`lanes` is how many fetchers a leader has."""
         self._sender = sender
         self._connect = connect
         self._limits = limits
         self._backoff_seconds = backoff_seconds
         self._throttle = throttle
-        self._fetchers: dict[int, Fetcher] = {}
-        self._leaders: dict[TopicPartition, int] = {}
+        self._lanes = lanes
+        self._fetchers: dict[Lane, Fetcher] = {}
+        self._owned: dict[TopicPartition, tuple[Partition, Lane]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def role_changed(self, partition: Partition) -> None:
-        role = partition.role
-        leader = role.leader_id if isinstance(role, Follower) and role.leader_id >= 0 else None
-        former = self._leaders.get(partition.where)
-        if former is not None and former != leader:
-            self._leave(partition.where, former)
-        if leader is not None and isinstance(role, Follower):
+        role, where = partition.role, partition.where
+        lane = self._lane(where, role.leader_id) if isinstance(role, Follower) else None
+        _, former = self._owned.get(where, (None, None))
+        if former is not None and former != lane:
+            self._leave(where, former)
+        if lane is not None and isinstance(role, Follower):
             forget_uncertain(partition)
-            self._leaders[partition.where] = leader
-            self._fetcher(leader).follow(partition, role.epoch)
+            self._owned[where] = partition, lane
+            self._fetcher(lane).follow(partition, role.epoch)
+
+    def use_lanes(self, lanes: int) -> None:
+        """Spread what is followed over another number of fetchers."""
+        if lanes != self._lanes:
+            self._lanes = lanes
+            for partition, _ in list(self._owned.values()):
+                self.role_changed(partition)
 
     async def close(self) -> None:
-        self._leaders.clear()
+        self._owned.clear()
         fetchers, self._fetchers = list(self._fetchers.values()), {}
         await asyncio.gather(*(fetcher.close() for fetcher in fetchers), *self._closing)
 
-    def _fetcher(self, leader: int) -> Fetcher:
-        if leader not in self._fetchers:
-            self._fetchers[leader] = Fetcher(
-                leader,
+    def _lane(self, where: TopicPartition, leader: int) -> Lane | None:
+        if leader < 0:
+            return None
+        return Lane(leader, (crc32(where.topic.encode()) + where.partition) % self._lanes)
+
+    def _fetcher(self, lane: Lane) -> Fetcher:
+        if lane not in self._fetchers:
+            self._fetchers[lane] = Fetcher(
+                lane.leader,
                 sender=self._sender,
                 connect=self._connect,
                 limits=self._limits,
                 backoff_seconds=self._backoff_seconds,
                 throttle=self._throttle,
             )
-        return self._fetchers[leader]
+        return self._fetchers[lane]
 
-    def _leave(self, where: TopicPartition, leader: int) -> None:
-        del self._leaders[where]
-        fetcher = self._fetchers[leader]
+    def _leave(self, where: TopicPartition, lane: Lane) -> None:
+        del self._owned[where]
+        fetcher = self._fetchers[lane]
         fetcher.leave(where)
         if not len(fetcher):
-            del self._fetchers[leader]
+            del self._fetchers[lane]
             closing = asyncio.get_running_loop().create_task(fetcher.close())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)

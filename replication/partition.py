@@ -35,6 +35,7 @@ class Partition:
         "local_id",
         "log",
         "role",
+        "start_waiters",
         "topic_id",
         "where",
     )
@@ -59,9 +60,11 @@ class Partition:
         self._clock = clock
         self._rules = rules
         self._wants_isr_change = wants_isr_change
-        # Producers that wait for the high watermark; fetchers that wait for the log end.
+        # Producers that wait for the high watermark; fetchers that wait for the log end; deletions
+        # that wait for the followers' log start.
         self.hw_waiters = Waiters()
         self.data_waiters = Waiters()
+        self.start_waiters = Waiters()
 
     def __repr__(self) -> str:
         return f"Partition({self.where}, {type(self.role).__name__})"
@@ -107,6 +110,7 @@ class Partition:
     def _wake_all(self) -> None:
         self.hw_waiters.release()
         self.data_waiters.release()
+        self.start_waiters.release()
 
     @property
     def leader_epoch(self) -> int:
@@ -219,6 +223,9 @@ class Partition:
             broker_epoch=broker_epoch,
         )
         self.advance_high_watermark()
+        if self.start_waiters:
+            # All of them look: what counts is the least of all followers.
+            self.start_waiters.release()
         if progress.id not in leader.isr.committed:
             self.review_isr(may_shrink=False)
 

@@ -1,17 +1,12 @@
-"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords: where logs begin, end and part."""
+"""ListOffsets and OffsetForLeaderEpoch: where logs begin, end and part."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from odradek.broker.context import RequestContext
 from odradek.broker.routes import AnyRoute, Route
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.offsets import (
-    DeleteRecordsPartition,
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -38,7 +33,6 @@ LATEST_TIERED: Final = -5
 _SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 NO_OFFSET: Final = -1
-HIGH_WATERMARK: Final = -1
 _FIRST_VERSION_OF_OFFSET_NOT_AVAILABLE = 5
 
 
@@ -51,9 +45,8 @@ class Asked(NamedTuple):
 
 
 class OffsetsHandler:
-    def __init__(self, *, replicas: Replicas, live_brokers: Callable[[], list[int]]) -> None:
+    def __init__(self, *, replicas: Replicas) -> None:
         self._replicas = replicas
-        self._live_brokers = live_brokers
 
     def routes(self) -> Iterator[AnyRoute]:
         yield Route(ListOffsetsRequest, versions_of("0-9"), self.list_offsets, list_failed)
@@ -63,7 +56,6 @@ class OffsetsHandler:
             self.offset_for_leader_epoch,
             epochs_failed,
         )
-        yield Route(DeleteRecordsRequest, versions_of("0-2"), self.delete_records, delete_failed)
 
     # ListOffsets ----------------------------------------------------------------------------
 
@@ -157,47 +149,6 @@ class OffsetsHandler:
         result.leader_epoch, result.end_offset = end.epoch, end.end_offset
         return result
 
-    # DeleteRecords --------------------------------------------------------------------------
-
-    def delete_records(
-        self, request: DeleteRecordsRequest, context: RequestContext
-    ) -> DeleteRecordsResponse:
-        return DeleteRecordsResponse(
-            topics=[
-                DeleteRecordsTopicResult(
-                    name=topic.name,
-                    partitions=[self._delete_before(topic.name, p) for p in topic.partitions],
-                )
-                for topic in request.topics
-            ]
-        )
-
-    def _delete_before(
-        self, topic: str, wanted: DeleteRecordsPartition
-    ) -> DeleteRecordsPartitionResult:
-        try:
-            partition = self._replicas.hosted(TopicPartition(topic, wanted.partition_index))
-            leader = partition.leading()
-            log = partition.log
-            if not log.config.has_retention:
-                raise KafkaError(
-                    Errors.POLICY_VIOLATION, f"the cleanup.policy of {topic} deletes nothing"
-                )
-            offset = log.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset
-            if offset < 0:
-                raise KafkaError(Errors.OFFSET_OUT_OF_RANGE)
-            log.advance_log_start(offset)
-            low = leader.low_watermark(log.log_start_offset, self._live_brokers())
-        except KafkaError as error:
-            return DeleteRecordsPartitionResult(
-                partition_index=wanted.partition_index,
-                low_watermark=NO_OFFSET,
-                error_code=error.error,
-            )
-        return DeleteRecordsPartitionResult(
-            partition_index=wanted.partition_index, low_watermark=low, error_code=0
-        )
-
 
 def _isolation(replica_id: int, isolation_level: int) -> Isolation:
     if replica_id >= 0:
@@ -280,25 +231,6 @@ def epochs_failed(
                 partitions=[
                     OffsetForLeaderEpochEpochEndOffset(
                         error_code=error.error, partition=partition.partition
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def delete_failed(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[
-                    DeleteRecordsPartitionResult(
-                        partition_index=partition.partition_index,
-                        low_watermark=NO_OFFSET,
-                        error_code=error.error,
                     )
                     for partition in topic.partitions
                 ],

@@ -21,6 +21,7 @@ class ReplicationSettings(Settings):
         "num.replica.fetchers",
         1,
         "How many fetchers copy from each leading broker.",
+        check=at_least(1),
         dynamic=Dynamic.CLUSTER_WIDE,
         importance=Importance.HIGH,
     )

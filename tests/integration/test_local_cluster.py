@@ -281,3 +281,29 @@ def test_consumers_are_sent_to_an_in_sync_replica_in_their_rack(play):
         assert served.records
 
     play(scene, **{"replica.selector.class": "RackAwareReplicaSelector"})
+
+
+def test_deleted_records_are_gone_from_every_replica_when_the_answer_comes(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t")
+        await stage.write("t", range(10))
+        admin = AdminClient({"bootstrap.servers": stage.bootstrap, "log_level": 2})
+        wanted = ClientPartition("t", 0, 4)
+        deleted = await asyncio.to_thread(admin.delete_records([wanted])[wanted].result, PATIENCE)
+        assert deleted.low_watermark == 4
+        assert {p.log.log_start_offset for p in stage.replicas("t").values()} == {4}
+        assert await stage.read("t") == list(range(4, 10))
+
+    play(scene)
+
+
+def test_several_fetchers_share_the_partitions_of_one_leader(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t", partitions=12)
+        await stage.write("t", range(500))
+        assert sorted(await stage.read("t", 12)) == list(range(500))
+        for broker in stage.cluster.brokers.values():
+            ends = {p.log.log_end_offset == p.log.high_watermark for p in broker.replicas}
+            assert ends == {True}
+
+    play(scene, **{"num.replica.fetchers": 3, "replica.selector.class": "RackAwareReplicaSelector"})

@@ -62,7 +62,7 @@ class Member:
                 max_bytes=1 << 20,
                 loop=loop,
             ).routes(),
-            *OffsetsHandler(replicas=self, live_brokers=list).routes(),  # type: ignore[arg-type]
+            *OffsetsHandler(replicas=self).routes(),  # type: ignore[arg-type]
         ]
         self.routes = table_of(routes)
         self.fetchers = Fetchers(
