@@ -1,15 +1,13 @@
 """Three brokers in one process: replicated, failing over, moving, through real sockets."""
 
 import asyncio
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka import ElectionType
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-from odradek.broker.broker import Broker
-from odradek.broker.local_cluster import LocalCluster
+from confluent_kafka.admin import AdminClient
 from odradek.controller.store_embedded import EmbeddedSession
 from odradek.protocol.messages.fetch import (
     FetchPartition,
@@ -18,80 +16,16 @@ from odradek.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
-from odradek.protocol.types import TopicPartition
-from odradek.replication.leader import Leader
-from odradek.replication.partition import Partition
 
 from tests.support.cluster import local_cluster
 from tests.support.raw_client import RawClient
-from tests.support.records import Writer, read_all
-
-PATIENCE = 20.0
-
-
-class Stage:
-    def __init__(self, cluster: LocalCluster) -> None:
-        self.cluster = cluster
-
-    @property
-    def bootstrap(self) -> str:
-        return ",".join(map(str, self.cluster.addresses))
-
-    async def make(self, topic: str, partitions: int = 1, **config: str) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
-        new = NewTopic(topic, partitions, 3, config=config)
-        future = admin.create_topics([new])[topic]
-        await asyncio.to_thread(future.result, PATIENCE)
-        await self.until(lambda: len(self.replicas(topic)) == 3)
-
-    async def write(self, topic: str, numbers: range, **settings: object) -> Writer:
-        writer = Writer(self.bootstrap, topic, **settings)
-        await asyncio.to_thread(writer.write, numbers)
-        await asyncio.to_thread(writer.finish)
-        return writer
-
-    async def read(self, topic: str, partitions: int = 1) -> list[int]:
-        return await asyncio.to_thread(read_all, self.bootstrap, topic, partitions)
-
-    def replicas(self, topic: str) -> dict[int, Partition]:
-        where = TopicPartition(topic, 0)
-        found = {id_: _partition(broker, where) for id_, broker in self.cluster.brokers.items()}
-        return {id_: partition for id_, partition in found.items() if partition is not None}
-
-    def leader(self, topic: str) -> int | None:
-        leaders = [id_ for id_, p in self.replicas(topic).items() if isinstance(p.role, Leader)]
-        return leaders[0] if len(leaders) == 1 else None
-
-    def in_sync(self, topic: str) -> set[int]:
-        leader = self.leader(topic)
-        role = None if leader is None else self.replicas(topic)[leader].role
-        return set(role.isr.committed) if isinstance(role, Leader) else set()
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE):
-            # Looks at several brokers at once, none of which has an event for all of them.
-            while not condition():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-
-
-def _partition(broker: Broker, where: TopicPartition) -> Partition | None:
-    return broker.replicas.find(where)
+from tests.support.records import read_all
+from tests.support.stage import PATIENCE, Stage, play_in
 
 
 @pytest.fixture
 def play(tmp_path: Path):
-    def run(scene, **overrides: object) -> None:
-        async def whole() -> None:
-            cluster = local_cluster(tmp_path / "cluster", overrides=overrides)
-            await cluster.start()
-            try:
-                await scene(Stage(cluster))
-            finally:
-                await cluster.stop()
-
-        asyncio.run(whole())
-
-    return run
+    return partial(play_in, tmp_path)
 
 
 def test_what_was_acknowledged_is_on_every_replica_and_outlives_the_leader(play):
