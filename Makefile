@@ -18,7 +18,7 @@ serve: .runtime ## run a broker on port 9092; needs nothing but Python
 	@exec $(BIN)/odradek serve $(ARGS)
 
 test: setup check ## set up all that tests need, check, and run every test
-	@echo "unit tests"; $(PYTEST) -n 2 tests/unit tests/tidy
+	@echo "unit tests"; ODRADEK_ALL_EXAMPLES=1 $(PYTEST) -n 2 --dist loadgroup tests/unit tests/tidy
 	@echo "long tests"; $(PYTEST) -n 2 tests/long
 	@echo "tests on real servers"; $(PYTEST) $(foreach folder,unit tidy long cluster,\
 		--ignore=tests/$(folder)) tests
@@ -40,7 +40,7 @@ format: .dev ## let ruff fix and format
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 fast: .dev ## unit tests and tidiness, in under a minute
-	@$(PYTEST) -n 2 tests/unit tests/tidy
+	@$(PYTEST) -n 2 --dist loadgroup tests/unit tests/tidy
 
 bench: .dev ## run every benchmark, JSON into build/bench
 	@$(BIN)/python -m benchmarks

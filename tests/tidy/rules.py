@@ -8,6 +8,7 @@ because these files obey the rules too.
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 Offence = tuple[int, str]
 
@@ -24,6 +25,16 @@ CLOCK_CALLS = {
 OPEN_CALLS = {"open", "os.open", "io.open"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@cache
+def _nodes(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_parsed(text)))
 
 
 def long_lines(text: str) -> Iterator[Offence]:
@@ -47,7 +58,7 @@ def machine_paths(text: str) -> Iterator[Offence]:
 
 
 def long_functions(text: str) -> Iterator[Offence]:
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if isinstance(node, Function):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > MAX_FUNCTION_LINES:
@@ -55,7 +66,7 @@ def long_functions(text: str) -> Iterator[Offence]:
 
 
 def missing_docstring(text: str) -> Iterator[Offence]:
-    if not ast.get_docstring(ast.parse(text)):
+    if not ast.get_docstring(_parsed(text)):
         yield 1, "no module docstring"
 
 
@@ -66,7 +77,7 @@ def does_nothing(handler: ast.ExceptHandler) -> bool:
 
 def swallowed_exceptions(text: str) -> Iterator[Offence]:
     """Broad handlers that do nothing: they hide the bug that will be looked for tomorrow."""
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if not isinstance(node, ast.ExceptHandler):
             continue
         caught = ast.unparse(node.type) if node.type else "everything"
@@ -75,7 +86,7 @@ def swallowed_exceptions(text: str) -> Iterator[Offence]:
 
 
 def calls(text: str, banned: Iterable[str]) -> Iterator[Offence]:
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in banned:
             yield node.lineno, f"calls {ast.unparse(node.func)}"
 
@@ -89,7 +100,7 @@ def open_calls(text: str) -> Iterator[Offence]:
 
 
 def stubs(text: str) -> Iterator[Offence]:
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         if not isinstance(node, ast.Raise) or node.exc is None:
             continue
         if ast.unparse(node.exc).startswith("NotImplementedError"):

@@ -2,8 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+import pytest
+
 from tests.tidy import rules
 from tests.tidy.sources import PACKAGES, python_texts, tracked_texts
+
+# One process reads and parses the files, once.
+pytestmark = pytest.mark.xdist_group("tidy")
 
 # The edges: the few modules through which the packages meet the world.
 MAY_READ_THE_CLOCK = {"protocol/clock.py"}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from odradek.broker.handlers.produce_again import ATTRIBUTES_LOW, ProduceAgain
 from odradek.protocol.clock import ManualClock
+from odradek.protocol.compiler import Part
 from odradek.protocol.frames import (
     LENGTH,
     decode_request,
@@ -65,13 +66,13 @@ def learn(again: ProduceAgain, asked: ProduceRequest, version: int = 11) -> byte
     return frame
 
 
-def answer_at(offset: int, version: int, log_start: int = 0) -> list[bytes]:
+def answer_at(offset: int, version: int, log_start: int = 0) -> list[Part]:
     """What the long way says of an append at that offset."""
     result = PartitionProduceResponse(
         index=0, error_code=0, base_offset=offset, log_append_time_ms=-1, log_start_offset=log_start
     )
     topics = [TopicProduceResponse(name="t", partition_responses=[result])]
-    return encode_response(ProduceResponse(responses=topics), version, CORRELATION)  # type: ignore[return-value]
+    return encode_response(ProduceResponse(responses=topics), version, CORRELATION)
 
 
 @pytest.mark.parametrize("acks", [1, -1])

@@ -1,6 +1,5 @@
 """Every message in every version reads back what it wrote, and nothing of what follows."""
 
-import os
 from random import Random
 
 import pytest
@@ -13,9 +12,8 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from odradek.protocol.registry import all_messages
 from odradek.protocol.schema import Versioned
 
+from tests.support.effort import THOROUGH
 from tests.support.messages import Maker, every_version
-
-THOROUGH = bool(os.environ.get("ODRADEK_THOROUGH"))
 
 
 @pytest.mark.parametrize("message", all_messages(), ids=lambda message: message.__name__)

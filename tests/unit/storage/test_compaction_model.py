@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from odradek.protocol.compression import Codec
 
+from tests.support.effort import examples
 from tests.unit.storage.cleaning_room import DELETE_RETENTION_MS, CleaningRoom
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"\0\0\0\0", b"long" * 20])
@@ -220,4 +221,4 @@ class CompactionMachine(RuleBasedStateMachine):
 
 
 TestCompaction = CompactionMachine.TestCase
-TestCompaction.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestCompaction.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from odradek.storage.log_reading import Isolation
 
+from tests.support.effort import examples
 from tests.unit.storage.log_room import START_MS, Room, replicated, values_in
 
 sizes = st.lists(st.integers(0, 120), min_size=1, max_size=4)
@@ -238,5 +239,7 @@ class LogAgainstList(RuleBasedStateMachine):
             assert not starts or found.offset <= starts[0]
 
 
-LogAgainstList.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+LogAgainstList.TestCase.settings = settings(
+    max_examples=examples(100), stateful_step_count=50, deadline=None
+)
 TestLogAgainstList = LogAgainstList.TestCase

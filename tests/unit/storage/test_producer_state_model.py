@@ -11,6 +11,8 @@ from odradek.storage.aborted import AbortedTxn
 from odradek.storage.memory_files import MemoryFiles
 from odradek.storage.producer_state import ProducerStates
 
+from tests.support.effort import examples
+
 TOP = 2**31
 
 
@@ -221,4 +223,6 @@ class ProducerMachine(RuleBasedStateMachine):
 
 
 TestProducerStates = ProducerMachine.TestCase
-TestProducerStates.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestProducerStates.settings = settings(
+    max_examples=examples(150), stateful_step_count=40, deadline=None
+)

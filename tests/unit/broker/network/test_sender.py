@@ -190,10 +190,14 @@ def test_a_file_that_was_cut_below_the_slice_is_noticed(length: int) -> None:
     file = SlowFile(b"short")
     file._warm = range(10**6)
     sender, _ = a_sender(Wire(), a_slice(0, length, file))
+    if length < 16 * KILOBYTE:
+        # A small one is read at once; what is missing of it is looked for on the disk first.
+        assert sender.send() is Progress.COLD
+        sender.cold_piece().read_ahead()
+    else:
+        assert sender.send() is Progress.FULL
     with pytest.raises(FileEndsEarly):
-        while (progress := sender.send()) is not Progress.DONE:
-            if progress is Progress.COLD:
-                sender.cold_piece().read_ahead()
+        sender.send()
 
 
 def test_a_sent_slice_does_not_keep_its_file_open() -> None:
