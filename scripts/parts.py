@@ -7,6 +7,7 @@ always speak of the same things. Everything that is downloaded lies in one cache
     <cache>/kafka/<version>/pom.xml     what was asked for
     <cache>/kafka/<version>/libs/*.jar  the class path, complete as soon as the folder exists
     <cache>/kafka-clients/<version>/    the same for old releases of the Java client alone
+    <cache>/spark-connector/libs/*.jar  Spark's Kafka connector and what it needs
     <cache>/clients/<name>/             a program of tests/clients, built from its sources
     <cache>/m2/                         Maven's own repository
 """
@@ -19,6 +20,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +31,7 @@ KAFKA_VERSIONS = (KAFKA_ON_ZOOKEEPER, KAFKA_ON_KRAFT)
 # Java clients of their time: message formats 0, 1 and 2, before and after ApiVersions.
 OLD_JAVA_CLIENTS = ("0.9.0.1", "0.10.2.2", "2.3.1")
 OLD_KAFKA_PYTHON = "2.0.2"
+SPARK_LOCK = ROOT / "requirements" / "spark.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,24 @@ def jar_folders() -> dict[str, Path]:
     clients = {
         f"kafka-clients-{version}": java_client_libs(version) for version in OLD_JAVA_CLIENTS
     }
-    return servers | clients
+    return servers | clients | {"spark-connector": cache_dir() / "spark-connector" / "libs"}
+
+
+def locked_for_spark() -> dict[str, str]:
+    """The packages of the extra `spark`, with the versions that tests run on."""
+    lines = SPARK_LOCK.read_text().splitlines()
+    return dict(line.split("==", 1) for line in lines if "==" in line)
+
+
+def whats_wrong_with_spark() -> str | None:
+    for name, version in locked_for_spark().items():
+        try:
+            there = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            there = "nothing"
+        if there != version:
+            return f"{name} {version} is needed and {there} is installed: run `make setup`."
+    return whats_missing("java")
 
 
 def build_dir(name: str) -> Path:
@@ -123,7 +143,8 @@ def is_built(build: Build) -> bool:
 
 
 def part_names() -> tuple[str, ...]:
-    return (*(tool.name for tool in TOOLS), *jar_folders(), *(build.name for build in BUILDS))
+    builds = (build.name for build in BUILDS)
+    return (*(tool.name for tool in TOOLS), *jar_folders(), *builds, "spark")
 
 
 def version_in(text: str) -> tuple[int, ...]:
@@ -158,6 +179,8 @@ def whats_missing(name: str) -> str | None:
     for build in BUILDS:
         if build.name == name:
             return whats_wrong_with_build(build)
+    if name == "spark":
+        return whats_wrong_with_spark()
     libs = jar_folders().get(name)
     if libs is None:
         raise ValueError(f"no such part: {name}; known are {', '.join(part_names())}")

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from scripts import client_builds
+from scripts import client_builds, spark_parts
 from scripts.parts import (
     BUILDS,
     KAFKA_VERSIONS,
@@ -137,6 +137,8 @@ def main() -> int:
         whats_missing.cache_clear()
         for name, wanted in wanted_jars().items():
             fetch_jars(name, jar_folders()[name], wanted)
+        spark_parts.install_packages()
+        spark_parts.fetch_connector()
         whats_missing.cache_clear()
         for build in BUILDS:
             client_builds.build(build)
