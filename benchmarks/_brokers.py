@@ -30,7 +30,7 @@ _KAFKA_JVM = (
     "-Djava.awt.headless=true",
 )
 # Compiled files lie ready where a package is installed, so they may be kept here too.
-_COMPILED_ONCE = {
+COMPILED_ONCE = {
     "PYTHONDONTWRITEBYTECODE": "",
     "PYTHONPYCACHEPREFIX": str(Path(__file__).parent.parent / "build" / "compiled"),
 }
@@ -57,7 +57,7 @@ def odradek(**overrides: object) -> Iterator[OdradekBroker]:
 
 def new_odradek(directory: Path, settings: Mapping[str, object] | None = None) -> OdradekBroker:
     """A broker that is still to be started."""
-    return OdradekBroker(directory / "data", overrides=settings, environment=_COMPILED_ONCE)
+    return OdradekBroker(directory / "data", overrides=settings, environment=COMPILED_ONCE)
 
 
 @contextmanager

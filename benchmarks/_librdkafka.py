@@ -1,7 +1,8 @@
 """Load from librdkafka, through confluent-kafka: what the two brokers are compared with.
 
 Every workload runs for about as long as it is told, on a topic that is there, and tells what it
-got done. Records have 1 KB, topics one partition. Whatever was not delivered is an error.
+got done. Records have 1 KB, topics one partition unless told. Whatever was not delivered is an
+error.
 """
 
 import time
@@ -17,6 +18,7 @@ from benchmarks._rows import percentile
 VALUE = b"x" * 1000
 _BATCHED = {"batch.size": 16_384, "linger.ms": 5, "queue.buffering.max.messages": 20_000}
 _UNBATCHED = {"batch.num.messages": 1, "linger.ms": 0, "queue.buffering.max.messages": 1_000}
+_BY_ALL = {"acks": -1}
 # Warnings and worse: below that it tells of every producer that goes.
 _LOG_LEVEL = 4
 _WAIT_SECONDS = 30.0
@@ -42,9 +44,12 @@ class Outcome(NamedTuple):
 Workload = Callable[[str, str, float], Outcome]
 
 
-def make_topic(bootstrap: str, topic: str) -> None:
+def make_topic(
+    bootstrap: str, topic: str, *, partitions: int = 1, replicas: int = 1, **config: str
+) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(topic, 1, 1)]).values():
+    new = NewTopic(topic, partitions, replicas, config=config)
+    for future in admin.create_topics([new]).values():
         future.result(_WAIT_SECONDS)
 
 
@@ -56,10 +61,25 @@ def produce_unbatched(bootstrap: str, topic: str, seconds: float) -> Outcome:
     return _produce(bootstrap, topic, seconds, _UNBATCHED)
 
 
+def produce_committed(bootstrap: str, topic: str, seconds: float) -> Outcome:
+    """Batched, acknowledged by all replicas that are in sync."""
+    return _produce(bootstrap, topic, seconds, _BATCHED | _BY_ALL)
+
+
 def produce_synchronously(bootstrap: str, topic: str, seconds: float) -> Outcome:
     """One record at a time; the next when the last is acknowledged."""
+    return _produce_one_by_one(bootstrap, topic, seconds, _UNBATCHED)
+
+
+def produce_committed_synchronously(bootstrap: str, topic: str, seconds: float) -> Outcome:
+    return _produce_one_by_one(bootstrap, topic, seconds, _UNBATCHED | _BY_ALL)
+
+
+def _produce_one_by_one(
+    bootstrap: str, topic: str, seconds: float, settings: Mapping[str, int]
+) -> Outcome:
     delivered = _Delivered()
-    producer = _producer(bootstrap, _UNBATCHED)
+    producer = _producer(bootstrap, settings)
     _connect(producer, topic, delivered)
     clock = time.perf_counter
     taken: list[float] = []

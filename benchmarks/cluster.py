@@ -1,0 +1,184 @@
+"""What replication costs: four brokers, every record on all of them, beside four of Apache Kafka.
+
+Twelve partitions, four replicas, two of them enough, acks=all; clients, brokers and ZooKeeper share
+this machine, so a round loads every core and CPU time says more than throughput. The two clusters
+take turns, each round on a topic of its own, after Kafka's were warmed up. Then: how long writers
+wait when a leader is killed, and what a follower costs that has a thousand partitions and nothing
+to do.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from confluent_kafka import Producer
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks import _librdkafka as load
+from benchmarks._brokers import KAFKA_NAME, cpu_seconds, rss_mb, why_no_kafka
+from benchmarks._clusters import SESSION_MS, Cluster, clusters
+from benchmarks._librdkafka import Outcome, Workload, make_topic
+from benchmarks._rows import Row, below, beside, tell
+
+BROKERS = 4
+PARTITIONS = 12
+REPLICATED = {"min.insync.replicas": "2"}
+WARM_ROUNDS = 2
+IDLE_PARTITIONS = 1000
+LONGEST_IDLE_PERCENT = 5.0
+
+
+class Turn(NamedTuple):
+    outcome: Outcome
+    cpu_us: float
+    """Of all brokers together, for each record."""
+
+
+class Effort(NamedTuple):
+    seconds: float
+    rounds: int
+    idle_seconds: float
+
+
+def turn(cluster: Cluster, workload: Workload, topic: str, partitions: int, seconds: float) -> Turn:
+    make_topic(cluster.bootstrap, topic, partitions=partitions, replicas=BROKERS, **REPLICATED)
+    cluster.wait_until_in_sync(topic, BROKERS)
+    before = cluster.cpu_seconds()
+    outcome = workload(cluster.bootstrap, topic, seconds)
+    return Turn(outcome, (cluster.cpu_seconds() - before) / outcome.records * 1e6)
+
+
+def contest(
+    ours: Cluster, theirs: Cluster, workload: Workload, partitions: int, effort: Effort
+) -> tuple[list[Turn], list[Turn]]:
+    name = workload.__name__.replace("_", "-")
+    for round_ in range(WARM_ROUNDS):
+        turn(theirs, workload, f"{name}-warm-{round_}", partitions, effort.seconds)
+    turns: tuple[list[Turn], list[Turn]] = [], []
+    for round_ in range(effort.rounds):
+        for cluster, taken in zip((ours, theirs), turns, strict=True):
+            topic = f"{name}-{round_}"
+            taken.append(turn(cluster, workload, topic, partitions, effort.seconds))
+    return turns
+
+
+def replication_rows(ours: Cluster, theirs: Cluster, effort: Effort) -> Iterator[Row]:
+    mine, peers = contest(ours, theirs, load.produce_committed, PARTITIONS, effort)
+    yield beside(
+        "produce to 12 partitions on 4 replicas, acks=all",
+        [t.outcome.mb_per_second for t in mine],
+        "MB/s",
+        peer=KAFKA_NAME,
+        peer_readings=[t.outcome.mb_per_second for t in peers],
+        at_least=1.0,
+    )
+    yield beside(
+        "CPU of a record on 4 replicas, all brokers",
+        [t.cpu_us for t in mine],
+        "µs",
+        peer=KAFKA_NAME,
+        peer_readings=[t.cpu_us for t in peers],
+    )
+    mine, peers = contest(ours, theirs, load.produce_committed_synchronously, 1, effort)
+    for share in ("p50", "p99"):
+        yield beside(
+            f"synchronous produce on 4 replicas, acks=all, {share}",
+            [getattr(t.outcome, f"{share}_us") for t in mine],
+            "µs",
+            peer=KAFKA_NAME,
+            peer_readings=[getattr(t.outcome, f"{share}_us") for t in peers],
+            at_most=1.0 if share == "p50" else None,
+        )
+
+
+def failover_seconds(cluster: Cluster) -> float:
+    """From the kill of a leader to the next record that is acknowledged where it led."""
+    topic = f"failover-{cluster.name.lower()}"
+    make_topic(cluster.bootstrap, topic, replicas=BROKERS, **REPLICATED)
+    cluster.wait_until_in_sync(topic, BROKERS)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
+    producer.produce(topic, b"before")
+    producer.flush(30)
+    leader = cluster.leader(topic)
+    assert leader.process is not None
+    leader.process.kill()
+    began = time.perf_counter()
+    producer.produce(topic, b"after")
+    if producer.flush(120):
+        raise TimeoutError("no other leader took a record")
+    return time.perf_counter() - began
+
+
+def idle_row(seconds: float) -> Row:
+    """Two brokers: one leads a thousand partitions, the other follows, and nobody writes."""
+    with clusters(2, with_kafka=False) as (cluster, _):
+        leader, follower = cluster.brokers
+        placed = [[1, 2]] * IDLE_PARTITIONS
+        topic = NewTopic("idle", IDLE_PARTITIONS, replica_assignment=placed)
+        cluster.admin().create_topics([topic])["idle"].result(120)
+        cluster.wait_until_in_sync("idle", 2)
+        time.sleep(2)
+        before = cpu_seconds(leader), cpu_seconds(follower)
+        time.sleep(seconds)
+        led, followed = (
+            100 * (cpu_seconds(broker) - used) / seconds
+            for broker, used in zip((leader, follower), before, strict=True)
+        )
+    return below(
+        "CPU of an idle follower of 1,000 partitions",
+        [followed],
+        "% of a core",
+        LONGEST_IDLE_PERCENT,
+        of_its_leader=round(led, 2),
+    )
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    effort = Effort(2.0, 2, 5.0) if quick else Effort(8.0, 4, 20.0)
+    reason = why_no_kafka()
+    if reason:
+        print(f"  nothing to compare with: {reason}", file=sys.stderr)
+    with clusters(BROKERS, with_kafka=not reason) as (ours, theirs):
+        if theirs is not None:
+            yield from replication_rows(ours, theirs, effort)
+            yield memory_row(ours, theirs)
+        limit = SESSION_MS / 1000 + 1
+        peer = {} if theirs is None else {"of_kafka": round(failover_seconds(theirs), 2)}
+        waited = [failover_seconds(ours)]
+        yield below("from a leader's kill to the next ack", waited, "s", limit, **peer)
+    yield idle_row(effort.idle_seconds)
+
+
+def memory_row(ours: Cluster, theirs: Cluster) -> Row:
+    return beside(
+        "memory of a broker after load",
+        [rss_mb(broker) for broker in ours.brokers],
+        "MB",
+        peer=KAFKA_NAME,
+        peer_readings=[rss_mb(broker) for broker in theirs.brokers],
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short rounds")
+    quick = parser.parse_args().quick
+    load_average, began = os.getloadavg()[0], time.perf_counter()
+    measured = [tell(row) for row in rows(quick=quick)]
+    result = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load_average_before": round(load_average, 2),
+        "seconds": round(time.perf_counter() - began),
+        "rows": measured,
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
