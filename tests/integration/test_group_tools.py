@@ -1,23 +1,18 @@
 """Kafka's own tools on our groups: kafka-consumer-groups, and the formatters of the records."""
 
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from scripts.parts import KAFKA_ON_KRAFT, KAFKA_ON_ZOOKEEPER
 from tests.integration.group_party import Party
+from tests.integration.group_tools import GROUPS, formatted, read_records, rows_of, tool
 from tests.support.java import java_tool
 from tests.support.kafka import KafkaBroker
 from tests.support.odradek import OdradekBroker
 
-GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 VERSIONS = (KAFKA_ON_ZOOKEEPER, KAFKA_ON_KRAFT)
-OFFSETS_TOPIC = "__consumer_offsets"
 
 pytestmark = pytest.mark.needs("java")
 
@@ -36,21 +31,11 @@ def party(broker: OdradekBroker, fresh: Fresh) -> Iterator[Party]:
         yield made
 
 
-def tool(version: str, main_class: str, bootstrap: str, *args: str | Path) -> str:
-    done = java_tool(version, main_class, "--bootstrap-server", bootstrap, *args)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
 def commit(bootstrap: str, group: str, topic: str, *offsets: int) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "client.id": "c"})
     wanted = [TopicPartition(topic, number, offset) for number, offset in enumerate(offsets)]
     consumer.commit(offsets=wanted, asynchronous=False)
     consumer.close()
-
-
-def rows_of(table: str, group: str) -> list[list[str]]:
-    return [line.split() for line in table.splitlines() if line.startswith(f"{group} ")]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -97,25 +82,6 @@ def test_consumer_groups_shows_members_and_refuses_to_delete_them(
     assert "not empty" in (refused.stdout + refused.stderr).lower()
 
 
-def formatted(party: Party, version: str, formatter: str) -> list[Any]:
-    """What a formatter prints of the group's records: JSON documents without anything between."""
-    package = "org.apache.kafka.tools.consumer"
-    text = tool(
-        version,
-        CONSOLE,
-        party.bootstrap,
-        *("--topic", OFFSETS_TOPIC, "--from-beginning", "--timeout-ms", "8000"),
-        *("--formatter", f"{package}.{formatter}"),
-    ).strip()
-    decoder, found = json.JSONDecoder(), []
-    while text:
-        document, end = decoder.raw_decode(text)
-        if document["key"]["data"]["group"] == party.group:
-            found.append(document)
-        text = text[end:].lstrip()
-    return found
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_kafkas_formatters_print_our_records(party: Party, version: str) -> None:
     member = party.join("confluent")
@@ -143,14 +109,7 @@ def raw_records(bootstrap: str, group: str) -> list[tuple[bytes, bytes | None]]:
 
     In the order of the keys: of one commit, Kafka writes the partitions in no order at all.
     """
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{group}-reader"})
-    topic = consumer.list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC]
-    consumer.assign([TopicPartition(OFFSETS_TOPIC, number, 0) for number in topic.partitions])
-    found = []
-    while (message := consumer.poll(3.0)) is not None:
-        if message.key() is not None and group.encode() in message.key():
-            found.append((message.key(), without_times(message.key(), message.value())))
-    consumer.close()
+    found = [(key, without_times(key, value)) for key, value in read_records(bootstrap, group)]
     return sorted(found, key=lambda record: record[0])
 
 
