@@ -2,10 +2,14 @@
 
 A member of a group reads committed records, writes each again and commits how far it has read, all
 in one transaction. Whatever goes wrong with a transaction, it is aborted and read again; when that
-does not work, or the producer is fenced, the process ends and is to be started anew.
+does not work, or the producer is fenced, the process ends and is to be started anew. So it does
+when a call does not return: librdkafka is known to wait for ever to send offsets to a group
+coordinator that has left the cluster, whatever timeout it was given, and with any broker.
 """
 
+import os
 import sys
+from threading import Timer
 
 from confluent_kafka import (
     Consumer,
@@ -17,6 +21,7 @@ from confluent_kafka import (
 
 RECORDS_PER_TRANSACTION = 500
 SECONDS = 30.0
+PATIENCE = 45.0
 QUIET = {"log_level": 2}
 
 
@@ -48,7 +53,23 @@ def copy(bootstrap: str, source: str, target: str, name: str) -> None:
         messages = consumer.consume(RECORDS_PER_TRANSACTION, 0.2)
         records = [message for message in messages if message.error() is None]
         if records:
-            copy_some(producer, consumer, records, target)
+            copy_in_time(producer, consumer, records, target)
+
+
+def copy_in_time(
+    producer: Producer, consumer: Consumer, records: list[Message], target: str
+) -> None:
+    watch = Timer(PATIENCE, give_up)
+    watch.start()
+    try:
+        copy_some(producer, consumer, records, target)
+    finally:
+        watch.cancel()
+
+
+def give_up() -> None:
+    print("a transaction takes too long", flush=True)
+    os._exit(1)
 
 
 def copy_some(producer: Producer, consumer: Consumer, records: list[Message], target: str) -> None:
