@@ -30,6 +30,7 @@ class _ServeByDefault(LazyVerbs):
     verbs: ClassVar = {
         **VERBS,
         "dump-log": ("odradek.broker.dump_log", "Show what log segments hold."),
+        "spark": ("odradek.spark_jobs.command", "Run Spark jobs on topics."),
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

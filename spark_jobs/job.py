@@ -1,0 +1,206 @@
+"""What every job has in common: its options, its session, its source and its queries.
+
+A job is a command of `odradek spark` and a module for spark-submit. Its queries stop at a signal
+or, with --once, when all that was there at the start is done; either way they go on later from
+their checkpoint. Sources note their progress in the consumer group of the job.
+"""
+
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from odradek.client.admin import Admin
+from odradek.client.admin_topics import NewTopic
+from odradek.client.cli import pair
+from odradek.client.sync import SyncAdmin
+from odradek.protocol.errors import Errors, KafkaError
+from odradek.spark_jobs.offsets import DataLoss, OptionError
+from odradek.spark_jobs.session import ConnectorMissing, open_session
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+T = TypeVar("T")
+
+FORMATS = ("odradek", "kafka")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    name: str
+    servers: str
+    checkpoint: str
+    format: str
+    master: str | None
+    once: bool
+    interval: str
+    settings: dict[str, str]
+    most_per_batch: int | None
+
+    def session(self) -> SparkSession:
+        return open_session(
+            self.name,
+            master=self.master,
+            needs_connector=self.format == "kafka",
+            settings=self.settings,
+        )
+
+    def source(self, session: SparkSession, topics: str, query: str | None = None) -> DataFrame:
+        """Everything committed in these topics, from their beginning.
+
+        Of several queries each has a group of its own: they do not go on at one pace.
+        """
+        reader = (
+            session.readStream.format(self.format)
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("subscribe", topics)
+            .option("startingOffsets", "earliest")
+            .option("includeHeaders", "true")
+            .option("kafka.isolation.level", "read_committed")
+        )
+        if self.format == "odradek":
+            group = self.name if query is None else f"{self.name}-{query}"
+            reader = reader.option("kafka.group.id", group)
+        if self.most_per_batch is not None:
+            reader = reader.option("maxOffsetsPerTrigger", str(self.most_per_batch))
+        return reader.load()
+
+    def query(self, frame: DataFrame, name: str) -> DataStreamWriter:
+        """How a stream is written, but not where to. The checkpoint is the query's own."""
+        writer = frame.writeStream.queryName(f"{self.name}-{name}").option(
+            "checkpointLocation", f"{self.checkpoint.rstrip('/')}/{name}"
+        )
+        if self.once:
+            return writer.trigger(availableNow=True)
+        return writer.trigger(processingTime=self.interval)
+
+    def to_topic(
+        self, frame: DataFrame, name: str, *, topic: str | None = None, servers: str | None = None
+    ) -> StreamingQuery:
+        writer = (
+            self.query(frame, name)
+            .format(self.format)
+            .option("kafka.bootstrap.servers", servers or self.servers)
+        )
+        return (writer if topic is None else writer.option("topic", topic)).start()
+
+
+def job_options(name: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Add the common options to a command, which then gets a `Job` as its first argument."""
+
+    def decorate(command: Callable[..., T]) -> Callable[..., T]:
+        def with_job(
+            servers: str,
+            checkpoint: str,
+            format_: str,
+            master: str | None,
+            once: bool,
+            interval: str,
+            settings: tuple[str, ...],
+            most_per_batch: int | None,
+            group: str | None,
+            **rest: object,
+        ) -> T:
+            job = Job(
+                name=group or name,
+                servers=servers,
+                checkpoint=checkpoint,
+                format=format_,
+                master=master,
+                once=once,
+                interval=interval,
+                settings=dict(pair(text) for text in settings),
+                most_per_batch=most_per_batch,
+            )
+            return in_a_sentence(lambda: command(job, **rest))
+
+        with_job.__name__, with_job.__doc__ = command.__name__, command.__doc__
+        with_job.__click_params__ = getattr(  # type: ignore[attr-defined]
+            command, "__click_params__", []
+        )
+        for option in reversed(_OPTIONS):
+            with_job = option(with_job)
+        return with_job
+
+    return decorate
+
+
+_OPTIONS = (
+    click.option(
+        "-b", "--bootstrap-server", "servers", default="localhost:9092", show_default=True
+    ),
+    click.option(
+        "--checkpoint", required=True, help="Folder or URL where queries keep their state."
+    ),
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(FORMATS),
+        default="odradek",
+        show_default=True,
+        help="Our source and sink, or the official connector.",
+    ),
+    click.option("--master", help="Where Spark runs; local[*] unless spark-submit says otherwise."),
+    click.option("--once", is_flag=True, help="Stop when all that is there now is done."),
+    click.option(
+        "--interval", default="5 seconds", show_default=True, help="Time between batches."
+    ),
+    click.option("--most-per-batch", type=click.IntRange(1), help="The most records of a batch."),
+    click.option("--group", help="Name of the job, and of the group that shows its progress."),
+    click.option("-S", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
+)
+
+
+def in_a_sentence(work: Callable[[], T]) -> T:
+    """Run a job; what the user can mend is told in one sentence."""
+    try:
+        return work()
+    except (ConnectorMissing, DataLoss, KafkaError, OptionError) as error:
+        print(f"odradek: {error}", file=sys.stderr)
+    except PySparkException as error:
+        print(f"odradek: {error.getMessage() or error}", file=sys.stderr)
+    sys.exit(1)
+
+
+def wait_for(session: SparkSession, queries: list[StreamingQuery], *, once: bool) -> None:
+    """Until a query fails, which fails the job, or all are done, or somebody says stop."""
+
+    def stop(*_: object) -> None:
+        for query in queries:
+            query.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        if once:
+            for query in queries:
+                query.awaitTermination()
+        else:
+            session.streams.awaitAnyTermination()
+    except KeyboardInterrupt:
+        stop()
+    finally:
+        stop()
+        session.stop()
+
+
+def make_topics(servers: str, topics: list[str], partitions: int) -> None:
+    """Those that are not there yet."""
+    wanted = [NewTopic(topic, partitions=partitions) for topic in topics]
+
+    async def make(admin: Admin) -> None:
+        for result in (await admin.create_topics(wanted)).values():
+            if isinstance(result, KafkaError) and result.error is not Errors.TOPIC_ALREADY_EXISTS:
+                raise result
+        await admin.wait_for_topics(topics)
+
+    with SyncAdmin(bootstrap_servers=servers) as admin:
+        admin.run(make)
+
+
+def folder_url(text: str) -> str:
+    """A folder of this machine as an absolute path; a URL as it is."""
+    return text if "://" in text else str(Path(text).absolute())
