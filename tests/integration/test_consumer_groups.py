@@ -12,12 +12,15 @@ from confluent_kafka.admin import NewTopic
 from tests.integration.group_party import Member, Party
 from tests.support.odradek import OdradekBroker
 
-# So that tests need not wait for sessions of 45 s and heartbeats of 5 s.
-QUICK: Mapping[str, object] = {
-    "group.consumer.min.session.timeout.ms": 1000,
-    "group.consumer.session.timeout.ms": 6000,
+# So that tests need not wait for heartbeats of 5 s, nor, where members crash, for sessions of 45 s.
+PATIENT: Mapping[str, object] = {
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 500,
+}
+QUICK: Mapping[str, object] = {
+    **PATIENT,
+    "group.consumer.min.session.timeout.ms": 1000,
+    "group.consumer.session.timeout.ms": 6000,
 }
 CONFLUENT, JAVA = "confluent-consumer", "java-consumer"
 CHURN_SECONDS = 40.0
@@ -41,6 +44,16 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OdradekBroker]:
 @pytest.fixture
 def party(broker: OdradekBroker, fresh: Fresh) -> Iterator[Party]:
     with Party(broker.bootstrap, fresh("consumers")) as made:
+        yield made
+
+
+@pytest.fixture
+def patient_party(tmp_path: Path, fresh: Fresh) -> Iterator[Party]:
+    """On a broker that gives members the time to come back."""
+    with (
+        OdradekBroker(tmp_path / "data", overrides=PATIENT) as broker,
+        Party(broker.bootstrap, fresh("patient")) as made,
+    ):
         yield made
 
 
@@ -73,7 +86,8 @@ def test_clients_of_both_libraries_share_one_group(party: Party) -> None:
 
 
 @libraries
-def test_a_static_member_restarts_without_a_rebalance(party: Party, library: str) -> None:
+def test_a_static_member_restarts_without_a_rebalance(patient_party: Party, library: str) -> None:
+    party = patient_party
     stays = party.join(library, "uniform", instance="stays")
     goes = party.join(library, "uniform", instance="goes")
     party.wait_shared([stays, goes], each=3)
@@ -92,7 +106,7 @@ def test_a_group_lives_through_a_crash_of_its_broker(
     tmp_path: Path, fresh: Fresh, library: str
 ) -> None:
     with (
-        OdradekBroker(tmp_path / "data", overrides=QUICK) as broker,
+        OdradekBroker(tmp_path / "data", overrides=PATIENT) as broker,
         Party(broker.bootstrap, fresh("live")) as party,
     ):
         members = [party.join(library, "uniform"), party.join(library, "uniform")]
