@@ -120,7 +120,8 @@ def idle_row(seconds: float) -> Row:
         leader, follower = cluster.brokers
         placed = [[1, 2]] * IDLE_PARTITIONS
         topic = NewTopic("idle", IDLE_PARTITIONS, replica_assignment=placed)
-        cluster.admin().create_topics([topic])["idle"].result(120)
+        admin = cluster.admin()
+        admin.create_topics([topic])["idle"].result(120)
         cluster.wait_until_in_sync("idle", 2)
         time.sleep(2)
         before = cpu_seconds(leader), cpu_seconds(follower)
