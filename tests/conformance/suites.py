@@ -1,0 +1,8 @@
+"""Every suite, by name, in the order in which they are run."""
+
+from tests.conformance import java_workers, kafka_python, kafka_tests, kgo
+
+SUITES = {
+    suite.name: suite
+    for suite in (kafka_python.SUITE, kgo.SUITE, kafka_tests.SUITE, java_workers.SUITE)
+}
