@@ -47,6 +47,8 @@ class Entry:
     command: tuple[str, ...]
     abilities: set[str]
     settings: dict[str, str] = field(default_factory=dict)
+    needs_kafka_4: bool = False
+    """Kafka 3.9 does not serve it."""
 
     def has(self, codec: str) -> bool:
         return codec == "none" or codec in self.abilities
@@ -73,6 +75,14 @@ ROSTER = (
         (),
         python("confluent_driver.py"),
         MODERN | TRANSACTS | ADMIN | DELETES | LATEST_ADMIN,
+    ),
+    Entry(
+        "confluent-kafka-consumer",
+        (),
+        python("confluent_driver.py"),
+        {"groups"},
+        settings={"group.protocol": "consumer"},
+        needs_kafka_4=True,
     ),
     Entry(
         "kafka-python",
@@ -105,6 +115,14 @@ ROSTER = (
         java(KAFKA_ON_KRAFT, "Driver"),
         (MODERN | TRANSACTS | ADMIN | DELETES | LATEST_ADMIN | {"describe_log_dirs"})
         - {"replace_configs"},
+    ),
+    Entry(
+        "java-4.2-consumer",
+        ("java-clients",),
+        java(KAFKA_ON_KRAFT, "Driver"),
+        {"groups"},
+        settings={"group.protocol": "consumer"},
+        needs_kafka_4=True,
     ),
     Entry(
         "franz-go",

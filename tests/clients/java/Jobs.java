@@ -33,6 +33,9 @@ final class Jobs {
         properties.put("bootstrap.servers", job.get("bootstrap").asText());
         properties.put("client.id", job.get("client_id").asText());
         properties.put("request.timeout.ms", String.valueOf(SECONDS * 1000));
+        job.get("settings")
+                .fields()
+                .forEachRemaining(setting -> properties.put(setting.getKey(), setting.getValue().asText()));
         return properties;
     }
 
