@@ -1,0 +1,43 @@
+"""A thousand stories of a cluster under faults: nothing that was promised is broken.
+
+Each story is decided by its seed alone. One that fails says with which command it is played again.
+"""
+
+import os
+
+import pytest
+
+from tests.sim.mutants import MUTANTS, mutated
+from tests.sim.story import replay_command, run
+
+SEEDS = int(os.environ.get("ODRADEK_SIM_SEEDS", "1000"))
+# Stories in one test: enough of them that both workers are busy to the end.
+CHAPTER = 20
+# Every known mistake shows within so many stories.
+MUTANT_SEEDS = 60
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHAPTER))
+def test_a_cluster_keeps_its_promises_whatever_fails(first: int) -> None:
+    for seed in range(first, min(first + CHAPTER, SEEDS)):
+        outcome = run(seed)
+        assert not outcome.failures, f"{outcome}\nplay it again: {replay_command(seed)}"
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_known_mistake_is_found_out(name: str) -> None:
+    with mutated(name):
+        assert any(run(seed).failures for seed in range(MUTANT_SEEDS))
+
+
+def test_a_story_is_the_same_every_time_it_is_played() -> None:
+    told: list[list[str]] = [[], []]
+    for lines in told:
+        run(7, trace=lines.append)
+    assert told[0] == told[1]
+
+
+def test_stories_are_about_something() -> None:
+    outcomes = [run(seed) for seed in range(10)]
+    assert sum(outcome.acknowledged for outcome in outcomes) > 500
+    assert sum(outcome.elections for outcome in outcomes) > 30
