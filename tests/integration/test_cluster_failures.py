@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import shutil
 from pathlib import Path
 
 import pytest
@@ -131,5 +132,26 @@ def test_a_replica_that_missed_its_own_removal_is_taken_back_without_harm(tmp_pa
             await stage.cluster.stop_broker(id_)
         await stage.until(lambda: stage.leader("t") == absent)
         assert await stage.read("t") == list(range(20))
+
+    play_in(tmp_path, scene)
+
+
+def test_a_broker_that_comes_back_with_an_empty_disk_is_filled_again(tmp_path):
+    """Nobody may take it for the replica it was: it counts again when it has everything."""
+
+    async def scene(stage: Stage) -> None:
+        await stage.make("t", **{"min.insync.replicas": "2"})
+        await stage.write("t", range(100))
+        leader = stage.leader("t")
+        emptied = next(id_ for id_ in (1, 2, 3) if id_ != leader)
+        await stage.cluster.stop_broker(emptied)
+        shutil.rmtree(tmp_path / "cluster" / f"broker-{emptied}")
+        await stage.cluster.start_broker(emptied)
+        await stage.until(lambda: stage.in_sync("t") == {1, 2, 3})
+        assert stage.replicas("t")[emptied].log.log_end_offset == 100
+        for id_ in {1, 2, 3} - {emptied}:
+            await stage.cluster.stop_broker(id_)
+        await stage.until(lambda: stage.leader("t") == emptied)
+        assert await stage.read("t") == list(range(100))
 
     play_in(tmp_path, scene)
