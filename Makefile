@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help serve test test-cluster setup check format fast unit slow bench bench-quick lock
-.PHONY: types clean
+.PHONY: types clean pipeline spark-test
 
 BIN := .venv/bin
 PACKAGES := protocol client storage controller replication broker spark_jobs testing
@@ -38,6 +38,12 @@ check: .dev types ## lint, format check, strict types, import contracts
 
 format: .dev ## let ruff fix and format
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+pipeline: setup ## run the Spark pipeline on a broker of its own: log, events, counts
+	@$(BIN)/python -m scripts.pipeline
+
+spark-test: setup ## kill a Spark driver ten times in a million records, and all else of tests/spark
+	@ODRADEK_SPARK_RECORDS=1000000 ODRADEK_SPARK_KILLS=10 $(PYTEST) tests/spark
 
 fast: .dev ## unit tests and tidiness, in under a minute
 	@$(PYTEST) -n 2 --dist loadgroup tests/unit tests/tidy
