@@ -149,6 +149,7 @@ class Broker:
             clock=self._clock,
             routes=self._routes(),
             make_socket=self._make_socket,
+            features=self._coordinators.features,
         )
         self._server.open()
         self._undo.append(self._server.stop)
@@ -398,9 +399,8 @@ class Broker:
         )
         maintenance.start()
         cleaner.start()
-        self._undo += [maintenance.stop, cleaner.stop]
         self._coordinators.start()
-        self._undo.append(self._coordinators.close)
+        self._undo += [maintenance.stop, cleaner.stop, self._coordinators.close]
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """From any thread that met the failure."""

@@ -15,6 +15,7 @@ from odradek.broker.flushing import Flusher
 from odradek.broker.handlers.cluster import PartitionsAdminHandler
 from odradek.broker.handlers.configs import ConfigsHandler
 from odradek.broker.handlers.delete_records import DeleteRecordsHandler
+from odradek.broker.handlers.features import FeaturesHandler
 from odradek.broker.handlers.fetch import FetchHandler
 from odradek.broker.handlers.log_dirs import LogDirsHandler
 from odradek.broker.handlers.metadata import Identity, MetadataHandler
@@ -122,4 +123,7 @@ def _cluster_routes(services: ClientServices) -> Iterator[AnyRoute]:
         broker_id=services.identity.broker_id,
     ).routes()
     yield from LogDirsHandler(logs=services.logs, files=services.files).routes()
+    yield from FeaturesHandler(
+        features=services.coordinators.features, controller=controller
+    ).routes()
     yield from services.coordinators.routes(services.identity, auto_topics.ensure)

@@ -1,12 +1,14 @@
 """The coordinators of a broker: of groups and of transactions, which know of each other.
 
-A transaction may carry offsets of a group, and they take effect with its marker.
+A transaction may carry offsets of a group, and they take effect with its marker. Which version of
+transactions clients use is agreed on by the cluster, as a feature, which is followed here.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
 
 from odradek.broker.config import BrokerConfig
+from odradek.broker.features import Features
 from odradek.broker.group_service import CreateTopics, GroupService
 from odradek.broker.handlers.metadata import Identity
 from odradek.broker.links import Links
@@ -49,6 +51,9 @@ class Coordinators:
             loop=loop,
         )
         self._ids = ProducerIds(lambda: next_block(store, broker_id))
+        self.features = Features(store)
+        self._loop = loop
+        self._following: asyncio.Task[None] | None = None
 
     @property
     def verifier(self) -> TxnVerifier:
@@ -61,7 +66,11 @@ class Coordinators:
     def start(self) -> None:
         self.groups.start()
         self.transactions.start()
+        self._following = self._loop.create_task(self.features.run())
 
     async def close(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
         await self.transactions.close()
         self.groups.close()

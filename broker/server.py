@@ -11,6 +11,7 @@ from typing import Final
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.dispatch import Dispatcher
+from odradek.broker.features import Features
 from odradek.broker.handlers.versions import VersionsHandler
 from odradek.broker.network.acceptor import MakeSocket
 from odradek.broker.network.budget import MemoryBudget
@@ -34,9 +35,10 @@ class Server:
         routes: Iterable[AnyRoute] = (),
         frame_seconds: float = FRAME_SECONDS,
         make_socket: MakeSocket = socket.socket,
+        features: Features | None = None,
     ) -> None:
         budget = MemoryBudget(config.queued_max_request_bytes)
-        self.routes = VersionsHandler(routes).routes
+        self.routes = VersionsHandler(routes, features).routes
         self.dispatcher = Dispatcher(
             self.routes,
             loop=loop,

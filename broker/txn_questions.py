@@ -1,4 +1,5 @@
-"""Asks the coordinator of a transactional id whether a partition belongs to its transaction.
+"""Asks the coordinator of a transactional id whether a partition belongs to its transaction, or
+tells it that it now does.
 
 In this process when that is us, which takes no time; otherwise by the form of AddPartitionsToTxn
 that brokers use. Questions of one producer that come up in one turn of the loop, as those of one
@@ -55,7 +56,7 @@ class TxnQuestions:
         if coordinator_id is None:
             then(Errors.COORDINATOR_NOT_AVAILABLE)
         elif coordinator_id == self._local_id:
-            then(self._ask_here(question))
+            self._ask_here(question, then)
         else:
             if not self._waiting:
                 self._loop.call_soon(self._send_all)
@@ -77,13 +78,17 @@ class TxnQuestions:
             return None
         return partition.leader
 
-    def _ask_here(self, question: Question) -> Errors:
-        (transactional_id, holder), where = question
+    def _ask_here(self, question: Question, then: Then) -> None:
+        (transactional_id, holder, adds), where = question
         try:
             shard = self._coordinator.shard_of(transactional_id)
         except KafkaError as error:
-            return error.error
-        return shard.verify_partitions(transactional_id, holder, [where])[where]
+            then(error.error)
+            return
+        if adds:
+            shard.add_partitions(transactional_id, holder, [where], then)
+        else:
+            then(shard.verify_partitions(transactional_id, holder, [where])[where])
 
     def _send_all(self) -> None:
         waiting, self._waiting = self._waiting, {}
@@ -115,7 +120,7 @@ def _request(claim: Claim, partitions: _Waiting) -> AddPartitionsToTxnRequest:
         transactional_id=claim.transactional_id,
         producer_id=claim.holder.producer_id,
         producer_epoch=claim.holder.epoch,
-        verify_only=True,
+        verify_only=not claim.adds,
         topics=[
             AddPartitionsToTxnTopic(name=topic, partitions=indexes)
             for topic, indexes in topics.items()

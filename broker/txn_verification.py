@@ -2,7 +2,8 @@
 
 A batch that came late, after its transaction had ended, would open one that nobody ever ends, and
 read_committed readers would wait for ever. So the leader asks the coordinator before it takes the
-first batch of a transaction. While the answer is on its way:
+first batch of a transaction; of newer clients it is said that the partition joins by that. While
+the answer is on its way:
 
 - batches of the same producer queue up and go on in their order, so that none overtakes another;
 - a marker for the producer takes the permission away, and so does a new leader epoch;
@@ -41,6 +42,9 @@ class Claim(NamedTuple):
 
     transactional_id: str
     holder: Holder
+    adds: bool = False
+    """Whether the partition is to become part of the transaction if it is not: so it is in the
+    second version of transactions."""
 
 
 class Question(NamedTuple):
@@ -82,7 +86,7 @@ class TxnVerifier:
     def verify(self, partition: Partition, claim: Claim, sequence: int, then: Then) -> None:
         """`then` hears NONE when a batch with this first sequence may be appended; it has to do
         so before it returns. What else it may hear is for `produce_error` to put into words."""
-        if not self._is_enabled():
+        if not claim.adds and not self._is_enabled():
             then(Errors.NONE)
             return
         key = (partition.where, claim.holder.producer_id)

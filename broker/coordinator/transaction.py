@@ -33,6 +33,17 @@ class Transaction:
     """The epoch that a producer held when it asked for this one: its question may come again."""
     previous_producer_id: int = NO_PRODUCER_ID
     """The id before this one, when its epochs were used up."""
+    next_producer_id: int = NO_PRODUCER_ID
+    """The id that takes over with the end of this transaction, for the same reason."""
+    bumps: bool = False
+    """Whether its last end gave the producer a new epoch (KIP-890, transaction.version 2)."""
+
+    @property
+    def successor(self) -> tuple[int, int]:
+        """The producer id and epoch of the next transaction, once this one has its end."""
+        if self.next_producer_id != NO_PRODUCER_ID:
+            return self.next_producer_id, 0
+        return self.producer_id, self.epoch
 
     @property
     def has_used_up_epochs(self) -> bool:
@@ -93,6 +104,22 @@ class Transaction:
     def prepared(self, *, commit: bool, now_ms: int) -> "Transaction":
         return replace(self, state=PREPARED[commit], updated_ms=now_ms)
 
+    def prepared_with_bump(self, *, commit: bool, new_id: int | None, now_ms: int) -> "Transaction":
+        """The end in the producer's next epoch, so that nothing late can be taken for part of the
+        next transaction. Also the abort of one that was not begun."""
+        is_open = self.state is TxnState.ONGOING
+        return replace(
+            self,
+            state=PREPARED[commit],
+            partitions=self.partitions if is_open else NO_PARTITIONS,
+            epoch=self.epoch + 1,
+            last_epoch=self.epoch,
+            next_producer_id=NO_PRODUCER_ID if new_id is None else new_id,
+            bumps=True,
+            started_ms=self.started_ms if is_open else now_ms,
+            updated_ms=now_ms,
+        )
+
     def fenced(self, now_ms: int) -> "Transaction":
         """Its abort, in an epoch that its producer does not have."""
         return replace(
@@ -104,8 +131,17 @@ class Transaction:
         )
 
     def completed(self, now_ms: int) -> "Transaction":
+        producer_id, epoch = self.successor
+        is_same = producer_id == self.producer_id
         return replace(
-            self, state=COMPLETED[self.state], partitions=NO_PARTITIONS, updated_ms=now_ms
+            self,
+            producer_id=producer_id,
+            epoch=epoch,
+            previous_producer_id=self.previous_producer_id if is_same else self.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
+            state=COMPLETED[self.state],
+            partitions=NO_PARTITIONS,
+            updated_ms=now_ms,
         )
 
 

@@ -160,6 +160,55 @@ def end(known: Known | None, holder: Holder, *, commit: bool, now_ms: int) -> De
     return Errors.INVALID_TXN_STATE
 
 
+def needs_producer_id_to_end(known: Known | None) -> bool:
+    """Whether `end_with_bump` may need an id that nobody had."""
+    return known is not None and known.transaction.has_used_up_epochs
+
+
+def end_with_bump(
+    known: Known | None, holder: Holder, *, commit: bool, now_ms: int, new_id: int | None
+) -> Decision:
+    """The same in the second version of transactions: with its end, a transaction's producer gets
+    the next epoch. So a request that comes again is told from one of the next transaction, and
+    what is late for one of them never touches another. A producer may abort what it has not begun,
+    to get a new epoch."""
+    if known is None:
+        return Errors.INVALID_PRODUCER_ID_MAPPING
+    transaction = known.transaction
+    comes_again = known.is_settled and _has_ended(transaction, holder)
+    if holder.producer_id != transaction.producer_id and not comes_again:
+        return Errors.INVALID_PRODUCER_ID_MAPPING
+    if holder.epoch != transaction.epoch and not comes_again:
+        return Errors.PRODUCER_FENCED
+    state = transaction.state
+    if not known.is_settled or (state.is_prepared and not comes_again):
+        return Errors.CONCURRENT_TRANSACTIONS
+    if comes_again:
+        return _end_again(state, commit)
+    if commit and state is not TxnState.ONGOING:
+        return Errors.INVALID_TXN_STATE
+    return transaction.prepared_with_bump(commit=commit, new_id=new_id, now_ms=now_ms)
+
+
+def _has_ended(transaction: Transaction, holder: Holder) -> bool:
+    """Whether the holder's transaction has had its end: it has an older epoch, or id, by one."""
+    if not transaction.bumps:
+        return False
+    if holder.producer_id == transaction.producer_id:
+        return holder.epoch + 1 == transaction.epoch
+    is_former = holder.producer_id == transaction.previous_producer_id
+    return is_former and is_used_up(holder.epoch) and transaction.epoch == 0
+
+
+def _end_again(state: TxnState, commit: bool) -> Errors:
+    if state is (TxnState.PREPARE_COMMIT if commit else TxnState.PREPARE_ABORT):
+        return Errors.CONCURRENT_TRANSACTIONS
+    if state is (TxnState.COMPLETE_COMMIT if commit else TxnState.COMPLETE_ABORT):
+        return Errors.NONE
+    # The next transaction is open already: what comes now comes too late.
+    return Errors.PRODUCER_FENCED if state is TxnState.ONGOING else Errors.INVALID_TXN_STATE
+
+
 def time_out(known: Known, now_ms: int) -> Decision:
     """Abort a transaction whose producer took too long, and shut the producer out."""
     if not known.is_settled or not known.transaction.has_timed_out(now_ms):

@@ -1,8 +1,8 @@
 """The records of `__transaction_state`: one for each transactional id, the last one counts.
 
 A key begins with its type (0), a value with its version, both i16. Values are written in version 0,
-as Kafka 3.9 writes them, unless they say more than that can hold; both versions are read. A
-tombstone says that the id is forgotten.
+as Kafka 3.9 writes them, and in version 1 for clients of the second version of transactions, of
+whom there is more to say; both are read. A tombstone says that the id is forgotten.
 """
 
 from struct import Struct
@@ -22,6 +22,8 @@ from odradek.protocol.types import TopicPartition
 _VERSION: Final = Struct(">h")
 _KEY: Final = 0
 _PLAIN_VALUE: Final = 0
+_VALUE_WITH_BUMP: Final = 1
+_VERSION_WITH_BUMP: Final = 2
 _VALUES: Final = (0, 1)
 # The others are passed through in memory, if at all.
 _WRITTEN: Final = {
@@ -46,7 +48,8 @@ class TransactionRecords:
         key = _VERSION.pack(_KEY) + encode(named, _KEY)
         if record.value is None:
             return key, None
-        return key, _VERSION.pack(_PLAIN_VALUE) + encode(_to_value(record.value), _PLAIN_VALUE)
+        version = _VALUE_WITH_BUMP if record.value.bumps else _PLAIN_VALUE
+        return key, _VERSION.pack(version) + encode(_to_value(record.value), version)
 
     def decode(self, key: bytes | None, value: bytes | None, /) -> TransactionRecord | None:
         if _read_version(key) != _KEY:
@@ -71,6 +74,9 @@ def _to_value(transaction: Transaction) -> TransactionLogValue:
         ]
     return TransactionLogValue(
         producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        client_transaction_version=_VERSION_WITH_BUMP if transaction.bumps else 0,
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
@@ -100,6 +106,8 @@ def _from_value(value: TransactionLogValue) -> Transaction:
         started_ms=value.transaction_start_timestamp_ms,
         updated_ms=value.transaction_last_update_timestamp_ms,
         previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        bumps=value.client_transaction_version >= _VERSION_WITH_BUMP,
     )
 
 

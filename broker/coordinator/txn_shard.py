@@ -152,6 +152,26 @@ class TxnShard:
         else:
             self._end(transactional_id, decision, reply)
 
+    def end_with_bump(
+        self,
+        transactional_id: str,
+        holder: Holder,
+        commit: bool,
+        new_id: int | None,
+        reply: InitReply,
+    ) -> None:
+        """`reply` hears whom the producer is to be in its next transaction."""
+        known, now_ms = self.known(transactional_id), self._tools.clock.now_ms()
+        decision = txn_decisions.end_with_bump(
+            known, holder, commit=commit, now_ms=now_ms, new_id=new_id
+        )
+        if isinstance(decision, Errors):
+            assert known is not None or decision is not Errors.NONE
+            reply(decision, NOBODY if known is None else Holder(*known.transaction.successor))
+        else:
+            next_holder = Holder(*decision.successor)
+            self._end(transactional_id, decision, lambda error: reply(error, next_holder))
+
     # Housekeeping ---------------------------------------------------------------------------
 
     def abort_timed_out(self) -> Iterator[None]:

@@ -73,7 +73,7 @@ class ProduceHandler:
     def routes(self) -> Iterator[AnyRoute]:
         yield Route(
             ProduceRequest,
-            versions_of("0-11"),
+            versions_of("0-12"),
             self.produce,
             failure=failed,
             shortcut=ProduceAgain(self._replicas.find),

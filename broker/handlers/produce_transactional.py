@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from odradek.broker.handlers.produce import PendingProduce, ProduceHandler
 
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
+# From here on a batch makes its partition part of the transaction.
+FIRST_VERSION_THAT_ADDS: Final = 12
 # Stands in for a result that is not there yet.
 _UNDECIDED: Final = PartitionProduceResponse(index=-1, error_code=0, base_offset=-1)
 
@@ -103,7 +105,8 @@ class TransactionalProduce:
             go_on(Errors.NONE)
             return
         assert begun.request.transactional_id is not None
-        claim = Claim(begun.request.transactional_id, holder)
+        adds = version >= FIRST_VERSION_THAT_ADDS
+        claim = Claim(begun.request.transactional_id, holder, adds)
         begun.unverified += 1
         self._verifier.verify(partition, claim, header.base_sequence, verified)
 

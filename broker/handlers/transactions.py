@@ -5,14 +5,19 @@ not know PRODUCER_FENCED hear INVALID_PRODUCER_EPOCH.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from odradek.broker.context import RequestContext
 from odradek.broker.coordinator.placement import GROUP_TOPIC, partition_for
 from odradek.broker.coordinator.txn_coordinator import TransactionCoordinator
-from odradek.broker.coordinator.txn_decisions import NOBODY, Holder, needs_producer_id
+from odradek.broker.coordinator.txn_decisions import (
+    NOBODY,
+    Holder,
+    needs_producer_id,
+    needs_producer_id_to_end,
+)
 from odradek.broker.handlers.groups_reply import Reply
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.routes import AnyRoute, Route
@@ -41,6 +46,8 @@ from odradek.protocol.types import TopicPartition
 _INIT_FENCED: Final = 4
 _FENCED: Final = 2
 _FIRST_OF_BROKERS: Final = 4
+# The second version of transactions begins here.
+_FIRST_END_WITH_BUMP: Final = 5
 
 Outcomes = Mapping[TopicPartition, Errors]
 
@@ -66,7 +73,7 @@ class TransactionsHandler:
         yield Route(InitProducerIdRequest, versions_of("0-5"), self.init, init_failed)
         yield Route(AddPartitionsToTxnRequest, versions_of("0-5"), self.add_partitions, add_failed)
         yield Route(AddOffsetsToTxnRequest, versions_of("0-4"), self.add_offsets, offsets_failed)
-        yield Route(EndTxnRequest, versions_of("0-4"), self.end, end_failed)
+        yield Route(EndTxnRequest, versions_of("0-5"), self.end, end_failed)
 
     # InitProducerId -------------------------------------------------------------------------
 
@@ -221,8 +228,12 @@ class TransactionsHandler:
 
     def end(
         self, request: EndTxnRequest, context: RequestContext
-    ) -> EndTxnResponse | asyncio.Future[EndTxnResponse]:
+    ) -> EndTxnResponse | Awaitable[EndTxnResponse]:
         shard = self._coordinator.shard_of(request.transactional_id)
+        if context.version >= _FIRST_END_WITH_BUMP:
+            if needs_producer_id_to_end(shard.known(request.transactional_id)):
+                return self._end_with_new_id(request)
+            return self._end_with_bump(request, None)
         reply: Reply[EndTxnResponse] = Reply(self._loop)
 
         def answer(error: Errors) -> None:
@@ -231,6 +242,28 @@ class TransactionsHandler:
 
         holder = Holder(request.producer_id, request.producer_epoch)
         shard.end(request.transactional_id, holder, request.committed, answer)
+        return reply.answer()
+
+    async def _end_with_new_id(self, request: EndTxnRequest) -> EndTxnResponse:
+        answer = self._end_with_bump(request, await self._ids.take())
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    def _end_with_bump(
+        self, request: EndTxnRequest, new_id: int | None
+    ) -> EndTxnResponse | asyncio.Future[EndTxnResponse]:
+        shard = self._coordinator.shard_of(request.transactional_id)
+        reply: Reply[EndTxnResponse] = Reply(self._loop)
+
+        def answer(error: Errors, given: Holder) -> None:
+            holder = NOBODY if error else given
+            reply(
+                EndTxnResponse(
+                    error_code=error, producer_id=holder.producer_id, producer_epoch=holder.epoch
+                )
+            )
+
+        holder = Holder(request.producer_id, request.producer_epoch)
+        shard.end_with_bump(request.transactional_id, holder, request.committed, new_id, answer)
         return reply.answer()
 
 

@@ -33,6 +33,8 @@ from odradek.protocol.types import TopicPartition
 from odradek.replication.replicas import Replicas
 
 _FIRST_WITH_ABORTABLE: Final = 4
+# From here on the commit makes the group's offsets part of the transaction.
+_FIRST_THAT_ADDS: Final = 5
 # Older clients do not know that a coordinator may be loading: they ask again after this one.
 _FIRST_WITH_LOADING: Final = 2
 
@@ -59,7 +61,7 @@ class TxnOffsetsHandler:
         self._loop = loop
 
     def routes(self) -> Iterator[AnyRoute]:
-        yield Route(TxnOffsetCommitRequest, versions_of("0-4"), self.commit, failed)
+        yield Route(TxnOffsetCommitRequest, versions_of("0-5"), self.commit, failed)
 
     def commit(
         self, request: TxnOffsetCommitRequest, context: RequestContext
@@ -80,7 +82,7 @@ class TxnOffsetsHandler:
 
         if positions:
             try:
-                self._verify(request, verified)
+                self._verify(request, context.version >= _FIRST_THAT_ADDS, verified)
             except KafkaError as error:
                 answer(dict.fromkeys(positions, error.error))
         else:
@@ -103,14 +105,16 @@ class TxnOffsetsHandler:
                     )
         return positions
 
-    def _verify(self, request: TxnOffsetCommitRequest, verified: Callable[[Errors], None]) -> None:
+    def _verify(
+        self, request: TxnOffsetCommitRequest, adds: bool, verified: Callable[[Errors], None]
+    ) -> None:
         """Raises KafkaError when the group is not kept here."""
         self._groups.members_shard(request.group_id)
         index = partition_for(request.group_id, self._group_partitions())
         partition = self._replicas.hosted(TopicPartition(GROUP_TOPIC, index))
         holder = Holder(request.producer_id, request.producer_epoch)
         if self._verifier.must_ask(partition, holder):
-            claim = Claim(request.transactional_id, holder)
+            claim = Claim(request.transactional_id, holder, adds)
             self._verifier.verify(partition, claim, NO_SEQUENCE, verified)
         else:
             verified(Errors.NONE)

@@ -177,6 +177,26 @@ class Producer:
     def end(self, *, commit: bool) -> Errors:
         return patiently(lambda: self.ask_end(commit=commit), int)
 
+    def ask_end_with_bump(self, *, commit: bool) -> EndTxnResponse:
+        """In the second version of transactions."""
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.id,
+            producer_epoch=self.epoch,
+            committed=commit,
+        )
+        return cast(EndTxnResponse, self.client.ask(request, 5))
+
+    def end_with_bump(self, *, commit: bool) -> Errors:
+        """Ends the transaction and takes the id and epoch for the next one."""
+        answer = patiently(
+            lambda: self.ask_end_with_bump(commit=commit), lambda answer: answer.error_code
+        )
+        if answer.error_code == 0:
+            self.id, self.epoch = answer.producer_id, answer.producer_epoch
+            self._sequences.clear()
+        return Errors(answer.error_code)
+
     def describe(self) -> DescribeTransactionsTransactionState:
         request = DescribeTransactionsRequest(transactional_ids=[self.transactional_id])
         answer = cast(DescribeTransactionsResponse, self.client.ask(request, 0))
@@ -260,8 +280,10 @@ class Producer:
         answer = cast(TxnOffsetCommitResponse, self.client.ask(request, version))
         return Errors(answer.topics[0].partitions[0].error_code)
 
-    def commit_offset(self, group: str, where: TopicPartition, offset: int) -> Errors:
-        return patiently(lambda: self.ask_commit_offset(group, where, offset), int)
+    def commit_offset(
+        self, group: str, where: TopicPartition, offset: int, version: int = 3
+    ) -> Errors:
+        return patiently(lambda: self.ask_commit_offset(group, where, offset, version), int)
 
     def committed_offset(
         self, group: str, where: TopicPartition, *, stable: bool = False

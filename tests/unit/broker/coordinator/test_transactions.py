@@ -320,6 +320,85 @@ def test_a_transaction_without_any_partition_left_is_complete_at_once() -> None:
     )
 
 
+# A new epoch for every transaction (KIP-890) ------------------------------------------------
+
+
+def test_a_transaction_ends_with_the_next_epoch() -> None:
+    assert tell("init; add a-0; commit and bump; a-0 is marked; add b-0; abort and bump") == (
+        "Empty 100/0: init 100/0"
+        " / Ongoing 100/0 a-0: add ok"
+        " / PrepareCommit 100/1 a-0: end 100/1, commit to a-0"
+        " / CompleteCommit 100/1"
+        " / Ongoing 100/1 b-0: add ok"
+        " / PrepareAbort 100/2 b-0: end 100/2, abort to b-0"
+    )
+
+
+def test_an_end_that_comes_again_is_told_the_same_epoch() -> None:
+    story = "init; add a-0; commit and bump; commit and bump as=100/0; a-0 is marked;"
+    story += "commit and bump as=100/0; abort and bump as=100/0"
+    assert tell(story).endswith(
+        "PrepareCommit 100/1 a-0: end CONCURRENT_TRANSACTIONS"
+        " / CompleteCommit 100/1"
+        " / CompleteCommit 100/1: end 100/1"
+        " / CompleteCommit 100/1: end INVALID_TXN_STATE"
+    )
+
+
+@pytest.mark.parametrize("late", ["commit", "abort"])
+def test_an_end_that_is_late_never_touches_the_next_transaction(late: str) -> None:
+    story = f"init; add a-0; commit and bump; a-0 is marked; add b-0; {late} and bump as=100/0"
+    assert tell(story).endswith(
+        "Ongoing 100/1 b-0: add ok / Ongoing 100/1 b-0: end PRODUCER_FENCED"
+    )
+
+
+def test_without_new_epochs_an_end_that_is_late_cannot_be_told_from_one_in_time() -> None:
+    """What the older version of transactions suffers from."""
+    story = "init; add a-0; commit; a-0 is marked; add b-0; commit as=100/0"
+    assert tell(story).endswith("PrepareCommit 100/0 b-0: end ok, commit to b-0")
+
+
+def test_a_producer_may_abort_what_it_has_not_begun_to_get_a_new_epoch() -> None:
+    assert tell("init; abort and bump; commit and bump; abort and bump as=100/0") == (
+        "Empty 100/0: init 100/0"
+        " / CompleteAbort 100/1: end 100/1, abort to nobody"
+        " / CompleteAbort 100/1: end INVALID_TXN_STATE"
+        " / CompleteAbort 100/1: end 100/1"
+    )
+
+
+def test_a_producer_whose_epochs_are_used_up_gets_its_new_id_with_the_end() -> None:
+    story = "init; epoch is 32766; add a-0; commit and bump; a-0 is marked;"
+    story += "commit and bump as=100/32766; add b-0; commit and bump as=100/32766"
+    assert tell(story).endswith(
+        "PrepareCommit 100/32767 a-0: end 101/0, commit to a-0"
+        " / CompleteCommit 101/0"
+        " / CompleteCommit 101/0: end 101/0"
+        " / Ongoing 101/0 b-0: add ok"
+        " / Ongoing 101/0 b-0: end PRODUCER_FENCED"
+    )
+
+
+def test_strangers_end_nothing() -> None:
+    assert tell("commit and bump as=7/0; init; add a-0; commit and bump as=7/0").endswith(
+        "Ongoing 100/0 a-0: end INVALID_PRODUCER_ID_MAPPING"
+    )
+    assert tell("init; init; add a-0; commit and bump as=100/0").endswith(
+        "Ongoing 100/1 a-0: end PRODUCER_FENCED"
+    )
+
+
+def test_a_new_coordinator_knows_which_epochs_were_given() -> None:
+    story = "init; epoch is 32766; add a-0; commit and bump; coordinator fails; a-0 is marked;"
+    story += "commit and bump as=100/32766"
+    assert tell(story).endswith(
+        "PrepareCommit 100/32767 a-0: commit to a-0 of term 2"
+        " / CompleteCommit 101/0"
+        " / CompleteCommit 101/0: end 101/0"
+    )
+
+
 # Records ------------------------------------------------------------------------------------
 
 

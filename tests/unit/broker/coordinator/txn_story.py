@@ -14,7 +14,12 @@ from odradek.broker.coordinator.shard_log import MemoryLog
 from odradek.broker.coordinator.timers import ManualTimers
 from odradek.broker.coordinator.txn_completion import Completion
 from odradek.broker.coordinator.txn_config import TxnConfig
-from odradek.broker.coordinator.txn_decisions import NOBODY, Holder, needs_producer_id
+from odradek.broker.coordinator.txn_decisions import (
+    NOBODY,
+    Holder,
+    needs_producer_id,
+    needs_producer_id_to_end,
+)
 from odradek.broker.coordinator.txn_records import TransactionRecord, TransactionRecords
 from odradek.broker.coordinator.txn_shard import TxnShard, TxnTools
 from odradek.protocol.clock import ManualClock
@@ -107,6 +112,8 @@ class World:
                 self._hear("verify")(found[where])
             case ["commit" | "abort" as end]:
                 self.state.end(ID, holder, end == "commit", self._hear("end"))
+            case ["commit" | "abort" as end, "and", "bump"]:
+                self._end_with_bump(holder, end == "commit")
             case [partition, "is", "marked"]:
                 self._mark(where_of(partition))
             case ["sweep"]:
@@ -139,6 +146,20 @@ class World:
                 self.heard.append(f"init {error.name}")
 
         self.state.init(ID, holder, timeout_ms, new_id, reply)
+
+    def _end_with_bump(self, holder: Holder, commit: bool) -> None:
+        new_id = None
+        if needs_producer_id_to_end(self.state.known(ID)):
+            new_id, self.next_id = self.next_id, self.next_id + 1
+
+        def reply(error: Errors, given: Holder) -> None:
+            if error is Errors.NONE:
+                self.holder = given
+                self.heard.append(f"end {given.producer_id}/{given.epoch}")
+            else:
+                self.heard.append(f"end {error.name}")
+
+        self.state.end_with_bump(ID, holder, commit, new_id, reply)
 
     def _skip_to_epoch(self, epoch: int) -> None:
         known = self.state.known(ID)
