@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help serve test test-cluster setup check format fast unit slow bench bench-quick lock
-.PHONY: types clean pipeline spark-test
+.PHONY: types clean pipeline spark-test sim
 
 BIN := .venv/bin
 PACKAGES := protocol client storage controller replication broker spark_jobs testing
@@ -19,9 +19,13 @@ serve: .runtime ## run a broker on port 9092; needs nothing but Python
 
 test: setup check ## set up all that tests need, check, and run every test
 	@echo "unit tests"; ODRADEK_ALL_EXAMPLES=1 $(PYTEST) -n 2 --dist loadgroup tests/unit tests/tidy
+	@echo "simulated clusters"; $(PYTEST) -n 2 tests/sim
 	@echo "long tests"; $(PYTEST) -n 2 tests/long
-	@echo "tests on real servers"; $(PYTEST) $(foreach folder,unit tidy long cluster,\
+	@echo "tests on real servers"; $(PYTEST) $(foreach folder,unit tidy sim long cluster,\
 		--ignore=tests/$(folder)) tests
+
+sim: .dev ## a thousand stories of a simulated cluster under faults (docs/simulation.md)
+	@$(PYTEST) -n 2 tests/sim
 
 test-cluster: setup ## kill, freeze and restart brokers of a cluster on ZooKeeper
 	@$(PYTEST) tests/cluster

@@ -70,6 +70,11 @@ class End:
         self.is_reset = False
         network.ends[self] = None
 
+    @property
+    def has_peer(self) -> bool:
+        """Whether the other side was ever reached."""
+        return hasattr(self, "peer")
+
     def send(self, data: bytes) -> None:
         peer = self.peer
         self.lane.send(lambda: peer.arrived(data))
@@ -107,7 +112,7 @@ class End:
     def abort(self) -> None:
         if not self.is_closed:
             self.is_closed = True
-            if not self.is_reset:
+            if not self.is_reset and self.has_peer:
                 self.lane.send(self.peer.reset)
             self.network.ends.pop(self, None)
 
@@ -415,7 +420,7 @@ class Network:
         """Break connections in the middle, for both sides; gives how many."""
         struck = [end for end in self.ends if self._random.random() < share]
         for end in struck:
-            if isinstance(end, Caller) and end.established.done() and not end.is_closed:
+            if isinstance(end, Caller) and end.has_peer and not end.is_closed:
                 end.reset()
                 end.peer.reset()
         return len(struck)
@@ -425,5 +430,5 @@ class Network:
             listener.close()
         for end in [each for each in self.ends if each.life is life]:
             del self.ends[end]
-            if not is_power_cut and hasattr(end, "peer"):
+            if not is_power_cut and end.has_peer:
                 end.lane.send(end.peer.reset)
