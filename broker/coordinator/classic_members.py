@@ -86,6 +86,8 @@ class ClassicMembers:
             self._consumers.followed(group.id, member, after)
             self._sessions.is_done(group.id, member_id, Duty.JOIN)
             self._sessions.expect(group.id, after, Duty.SYNC)
+            if member is not None and member.says.classic is None:
+                self._consumers.drop_protocol(group)
 
     # Syncing --------------------------------------------------------------------------------
 

@@ -282,6 +282,11 @@ class ConsumerGroups:
                 self.sessions.is_done(group_id, after.id, Duty.REVOKE)
         self._resolve_patterns(group, after.says.pattern, topics)
 
+    def drop_protocol(self, group: ConsumerGroup) -> None:
+        """A member has changed its protocol: perhaps nobody is left who speaks the group's."""
+        if self.groups.get(group.id) is group:
+            self._downgrade(group, (), _log_failure)
+
     # Patterns -------------------------------------------------------------------------------
 
     def _resolve_patterns(self, group: ConsumerGroup, pattern: str, topics: Topics) -> None:
@@ -372,4 +377,4 @@ def _assignment(assigned: Assignment) -> ConsumerGroupHeartbeatAssignment:
 
 def _log_failure(error: Errors) -> None:
     if error is not Errors.NONE:
-        log.warning("what patterns stand for could not be written: %s", error.name)
+        log.warning("a change that nobody waits for could not be written: %s", error.name)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
+from odradek.protocol.errors import Errors
 
+from tests.behaviours.consumer_asking import Consumer as RawConsumer
 from tests.integration.group_party import Member, Party
 from tests.support.odradek import OdradekBroker
 
@@ -227,3 +229,13 @@ def test_offsets_outlive_the_members(party: Party) -> None:
     consumer.commit(offsets=[TopicPartition(party.topic, 0, 3)], asynchronous=False)
     consumer.close()
     assert party.committed()[0] == 3
+
+
+def test_a_broker_may_serve_the_classic_protocol_alone(tmp_path: Path) -> None:
+    protocols = {"group.coordinator.rebalance.protocols": "classic"}
+    with (
+        OdradekBroker(tmp_path / "data", overrides=protocols) as broker,
+        RawConsumer(broker.port, "g", "a") as member,
+    ):
+        assert member.join("t").error_code == Errors.UNSUPPORTED_VERSION
+        assert member.describe().error_code == Errors.UNSUPPORTED_VERSION

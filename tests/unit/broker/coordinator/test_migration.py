@@ -128,6 +128,13 @@ def test_a_static_member_changes_its_protocol() -> None:
     )
 
 
+def test_the_last_static_member_takes_the_groups_protocol_with_it() -> None:
+    story = "topics t=4; a joins instance=i; k joins classic instance=i; k syncs instance=i"
+    assert after(story, "k joins classic instance=i; k syncs k=t0123 instance=i") == (
+        "Completing(2) k: k leads k / Stable(2) k: k has t0123"
+    )
+
+
 # From classic to consumer ---------------------------------------------------------------------
 
 
