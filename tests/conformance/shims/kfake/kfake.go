@@ -89,27 +89,41 @@ func (c *Cluster) renew(t topics) error {
 	}
 }
 
+// untilLed waits until every broker knows the leaders: news of a topic spreads, and a client that
+// asks the one broker that has not heard yet waits seconds before it asks again.
 func (c *Cluster) untilLed(ctx context.Context, t topics) error {
-	for {
-		seen, err := c.admin.ListTopics(ctx, t.names...)
-		if err != nil {
-			return err
-		}
-		led := 0
-		seen.EachPartition(func(p kadm.PartitionDetail) {
-			if p.Err == nil && p.Leader >= 0 {
-				led++
+	for _, broker := range c.client.SeedBrokers() {
+		for !knows(ctx, broker, t) {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(10 * time.Millisecond):
 			}
-		})
-		if led == int(t.partitions)*len(t.names) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
+	return nil
+}
+
+func knows(ctx context.Context, broker *kgo.Broker, t topics) bool {
+	request := kmsg.NewPtrMetadataRequest()
+	for _, name := range t.names {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = kmsg.StringPtr(name)
+		request.Topics = append(request.Topics, topic)
+	}
+	response, err := request.RequestWith(ctx, broker)
+	if err != nil {
+		return false
+	}
+	led := 0
+	for _, topic := range response.Topics {
+		for _, partition := range topic.Partitions {
+			if partition.ErrorCode == 0 && partition.Leader >= 0 {
+				led++
+			}
+		}
+	}
+	return led == int(t.partitions)*len(t.names)
 }
 
 // ListenAddrs are the real brokers.

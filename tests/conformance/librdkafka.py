@@ -1,0 +1,145 @@
+"""librdkafka's own tests, in full: its quick mode leaves most of them out and calls that passed.
+
+The npm package of Confluent's JavaScript client carries librdkafka whole, with its tests; they
+are built here (`make`, some minutes). One process for each test, because one that fails or hangs
+takes its whole process down. Some call Kafka's own command line: they get the tools of Kafka 3.9.
+
+Left out are tests that need no broker or bring a mock of one, tests of share groups, known issues
+of librdkafka itself, and those of SASL, TLS and OIDC, which skip themselves.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from scripts.parts import KAFKA_ON_ZOOKEEPER, kafka_libs
+from tests.conformance.downloads import bring, run, unpack
+from tests.conformance.results import Outcome, Result
+from tests.conformance.suite import Job, Suite
+
+VERSION = "2.15.1"
+PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
+ARCHIVE = "confluentinc-kafka-javascript-1.10.1.tgz"
+SECONDS = 600.0
+DETAIL_LINES = 25
+
+# What tells most about a broker comes first: a run that is cut short has said something.
+FIRST = "0001 0012 0017 0022 0030 0054 0059 0081 0090 0102 0103 0113 0129"
+ALL = """
+0001 0002 0003 0005 0007 0008 0011 0012 0013 0014 0015 0016 0017 0018 0019 0020 0021 0022 0026 0029
+0030 0031 0033 0034 0035 0036 0038 0039 0040 0041 0042 0044 0045 0048 0049 0050 0051 0052 0053 0054
+0055 0056 0057 0059 0060 0061 0063 0064 0065 0067 0068 0069 0070 0073 0075 0076 0077 0081 0082 0083
+0084 0085 0086 0088 0089 0090 0091 0092 0093 0094 0098 0099 0101 0102 0103 0109 0110 0112 0113 0114
+0115 0118 0119 0122 0123 0125 0127 0129 0130 0132 0137 0140
+"""
+TESTS = tuple(dict.fromkeys([*FIRST.split(), *ALL.split()]))
+
+# What the tests call of a Kafka distribution, and the class behind each.
+SCRIPTS: Mapping[str, str] = {
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-acls.sh": "kafka.admin.AclCommand",
+    "kafka-run-class.sh": "",
+}
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+ROW = re.compile(r"^\|\s*\d{4}_\S*\s*\|\s*(\w+)", re.MULTILINE)
+
+
+def fetch() -> Path:
+    return bring(f"librdkafka-{VERSION}", _make)
+
+
+def _make(folder: Path) -> None:
+    run(["npm", "pack", "--silent", PACKAGE], cwd=folder)
+    unpack(folder / ARCHIVE, folder)
+    source = _source(folder)
+    run(["./configure"], cwd=source)
+    run(["make", "-j2", "libs"], cwd=source)
+    run(["make", "-j2", "-C", "tests", "build"], cwd=source)
+    kafka = _kafka_path(folder)
+    run(["make", "-C", "tests/java"], cwd=source, environment={"KAFKA_PATH": str(kafka)})
+
+
+def _source(folder: Path) -> Path:
+    return folder / "package" / "deps" / "librdkafka"
+
+
+def _kafka_path(folder: Path) -> Path:
+    """What looks like a Kafka distribution: its scripts, and the jars that we have anyway."""
+    kafka = folder / "kafka"
+    (kafka / "bin").mkdir(parents=True, exist_ok=True)
+    libs = kafka_libs(KAFKA_ON_ZOOKEEPER)
+    (kafka / "libs").symlink_to(libs)
+    for name, main_class in SCRIPTS.items():
+        script = kafka / "bin" / name
+        script.write_text(
+            f'#!/bin/sh\nexec java -XX:TieredStopAtLevel=1 -cp "$CLASSPATH:{libs}/*" '
+            f'{main_class} "$@"\n'
+        )
+        script.chmod(0o755)
+    return kafka
+
+
+def run_tests(job: Job) -> Iterator[Result]:
+    tests = _source(job.folder) / "tests"
+    config = job.logs / "test.conf"
+    config.write_text(
+        f"metadata.broker.list={job.cluster.bootstrap}\n"
+        "broker.address.family=v4\ntest.topic.random=true\ntest.timeout.multiplier=2\n"
+    )
+    environment = {
+        "LD_LIBRARY_PATH": "../src:../src-cpp",
+        "TEST_KAFKA_VERSION": "3.9.0",
+        "RDKAFKA_TEST_CONF": str(config),
+        "KAFKA_PATH": str(job.folder / "kafka"),
+        "BROKERS": job.cluster.bootstrap,
+    }
+    for number in job.only or TESTS:
+        yield _run_one(number, tests, environment, job.logs / f"{number}.log")
+
+
+def _run_one(number: str, tests: Path, environment: Mapping[str, str], log: Path) -> Result:
+    """A session of its own, because a test may leave children behind: Java clients, for one."""
+    started = time.monotonic()
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            ["./test-runner", "-p1", "-L", "-K"],
+            cwd=tests,
+            env={**os.environ, **environment, "TESTS": number},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
+    seconds = time.monotonic() - started
+    text = log.read_text(errors="replace")
+    outcome = outcome_in(text, status)
+    detail = "" if outcome is Outcome.PASSED else "\n".join(text.splitlines()[-DETAIL_LINES:])
+    return Result(number, outcome, seconds, detail)
+
+
+def outcome_in(output: str, status: int) -> Outcome:
+    """Skipped counts only when nothing of the test has run."""
+    if status != 0:
+        return Outcome.FAILED
+    said = ROW.findall(COLOUR.sub("", output))
+    return Outcome.PASSED if "PASSED" in said else Outcome.SKIPPED
+
+
+SUITE = Suite(
+    "librdkafka",
+    VERSION,
+    "P3",
+    fetch,
+    run_tests,
+    needs=("node", f"kafka-{KAFKA_ON_ZOOKEEPER}"),
+)
