@@ -5,6 +5,7 @@ Where `group.coordinator.rebalance.protocols` does not name it, both are UNSUPPO
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -15,7 +16,9 @@ from odradek.broker.coordinator.describing import (
     described_consumer_group,
 )
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
+from odradek.broker.coordinator.group_shard import GroupShard
 from odradek.broker.coordinator.heartbeat_checks import check_request
+from odradek.broker.coordinator.write_errors import heartbeat_error
 from odradek.broker.handlers.groups import client_of
 from odradek.broker.handlers.groups_reply import Reply
 from odradek.broker.metadata_cache import MetadataCache
@@ -68,20 +71,35 @@ class ConsumerGroupsHandler:
 
     def describe(
         self, request: ConsumerGroupDescribeRequest, context: RequestContext
-    ) -> ConsumerGroupDescribeResponse:
+    ) -> ConsumerGroupDescribeResponse | asyncio.Future[ConsumerGroupDescribeResponse]:
+        """Nothing is shown that a new coordinator might not know: the answer waits until all that
+        it says is committed."""
         self._check_served()
-        groups = [self._describe(group_id) for group_id in request.group_ids]
-        if request.include_authorized_operations:
-            for group in groups:
-                if group.error_code == Errors.NONE:
-                    group.authorized_operations = ALL_OPERATIONS
-        return ConsumerGroupDescribeResponse(groups=groups)
+        shown: dict[int, ConsumerGroupDescribeDescribedGroup] = {}
+        reply: Reply[ConsumerGroupDescribeResponse] = Reply(self._loop)
+        count = len(request.group_ids)
 
-    def _describe(self, group_id: str) -> ConsumerGroupDescribeDescribedGroup:
-        try:
-            shard = self._coordinator.members_shard(group_id)
-        except KafkaError as error:
-            return consumer_group_not_described(group_id, error.error)
+        def show(number: int, group: ConsumerGroupDescribeDescribedGroup, error: Errors) -> None:
+            if error is not Errors.NONE:
+                group = consumer_group_not_described(group.group_id, heartbeat_error(error))
+            elif group.error_code == Errors.NONE and request.include_authorized_operations:
+                group.authorized_operations = ALL_OPERATIONS
+            shown[number] = group
+            if len(shown) == count:
+                groups = [group for _, group in sorted(shown.items())]
+                reply(ConsumerGroupDescribeResponse(groups=groups))
+
+        for number, group_id in enumerate(request.group_ids):
+            try:
+                shard = self._coordinator.members_shard(group_id)
+            except KafkaError as error:
+                show(number, consumer_group_not_described(group_id, error.error), Errors.NONE)
+            else:
+                described = self._describe(shard, group_id)
+                shard.consumers.tools.writer.when_committed(partial(show, number, described))
+        return reply.answer() if count else ConsumerGroupDescribeResponse(groups=[])
+
+    def _describe(self, shard: GroupShard, group_id: str) -> ConsumerGroupDescribeDescribedGroup:
         group = shard.consumers.groups.get(group_id)
         if group is not None:
             names = self._metadata.view.names_by_id
