@@ -23,6 +23,7 @@ test: setup check ## set up all that tests need, check, and run every test
 	@echo "long tests"; $(PYTEST) -n 2 tests/long
 	@echo "tests on real servers"; $(PYTEST) $(foreach folder,unit tidy sim long cluster,\
 		--ignore=tests/$(folder)) tests
+	@echo "clusters on ZooKeeper"; $(PYTEST) tests/cluster
 
 sim: .dev ## a thousand stories of a simulated cluster under faults (docs/simulation.md)
 	@$(PYTEST) -n 2 tests/sim

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from tests.support.cluster_processes import ProcessCluster
-from tests.support.load import Load, check_nothing_lost
+from tests.support.load import GroupReader, Load, check_nothing_lost
 
 _numbers = count()
 PARTITIONS = range(6)
@@ -68,6 +68,22 @@ def test_a_rolling_restart_is_not_noticed_by_an_idempotent_producer(cluster):
         cluster.start(number)
         cluster.until("rolled", lambda p: len(p.isr) == 3)
     end(cluster, "rolled", load)
+
+
+def test_a_rolling_restart_neither_rebalances_a_group_nor_makes_it_miss_anything(cluster):
+    load = begin(cluster, "followed")
+    reader = GroupReader(cluster.bootstrap, "followed", "steady")
+    reader.wait_for(list(load.written.acked))
+    for number in cluster.brokers:
+        cluster.stop(number)
+        load.wait_for_progress(PARTITIONS)
+        cluster.start(number)
+        cluster.until("followed", lambda p: len(p.isr) == 3)
+        cluster.until("__consumer_offsets", lambda p: len(p.isr) == 3)
+    reader.wait_for(load.finish().acked)
+    reader.finish()
+    assert not reader.errors
+    assert reader.assignments == 1
 
 
 def test_a_leader_that_was_frozen_beyond_its_session_loses_nothing_when_it_wakes(cluster):

@@ -5,6 +5,8 @@ from collections.abc import Collection
 from itertools import count, pairwise
 from threading import Event, Thread
 
+from confluent_kafka import Consumer
+
 from tests.support.records import Writer, Written, read_partitions
 
 
@@ -40,6 +42,51 @@ class Load:
         self._stop.set()
         self._thread.join()
         return self._writer.finish()
+
+
+class GroupReader:
+    """A member of a group that reads all the time, and remembers what was done to it."""
+
+    def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        self.read: set[int] = set()
+        self.assignments = 0
+        self.errors: list[str] = []
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "log_level": 2,
+            }
+        )
+        self._consumer.subscribe([topic], on_assign=self._note_assignment)
+        self._stop = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _note_assignment(self, *_: object) -> None:
+        self.assignments += 1
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            message = self._consumer.poll(0.1)
+            if message is None:
+                continue
+            if (error := message.error()) is not None:
+                self.errors.append(error.name())
+            else:
+                self.read.add(int(message.value() or b""))
+
+    def wait_for(self, numbers: Collection[int], seconds: float = 60.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not self.read.issuperset(numbers):
+            assert time.monotonic() < deadline, f"{len(set(numbers) - self.read)} are missing"
+            time.sleep(0.05)
+
+    def finish(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
 
 
 def check_nothing_lost(bootstrap: str, topic: str, partitions: int, written: Written) -> None:
