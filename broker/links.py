@@ -30,6 +30,11 @@ class Links:
         self._shared: dict[tuple[str, int], Connection] = {}
         self._dialling: dict[tuple[str, int], asyncio.Lock] = {}
 
+    def apart(self) -> "Links":
+        """The same with connections of its own, for questions whose answer may take long: answers
+        come in the order of the questions, and others would wait behind it."""
+        return Links(locate=self._locate, options=self._options)
+
     async def dial(self, broker_id: int) -> Connection:
         """A new connection, which the caller closes."""
         endpoint = self._locate(broker_id)

@@ -62,6 +62,8 @@ class TransactionService:
         self._replicas = replicas
         self._metadata = metadata
         self._links = links
+        # A marker waits for its replicas.
+        self._marker_links = None if links is None else links.apart()
         self._groups = groups
         self._group_partitions = group_partitions
         self._clock = clock
@@ -135,6 +137,8 @@ class TransactionService:
         self.coordinator.close()
         await self._sender.close()
         await self._questions.close()
+        if self._marker_links is not None:
+            self._marker_links.close()
 
     # What it hears --------------------------------------------------------------------------
 
@@ -168,19 +172,19 @@ class TransactionService:
     async def _ask_coordinator(
         self, broker_id: int, request: AddPartitionsToTxnRequest
     ) -> AddPartitionsToTxnResponse:
-        return await self._others.ask(
+        return await _reachable(self._links).ask(
             broker_id, request, AddPartitionsToTxnResponse, timeout_s=QUESTION_SECONDS
         )
 
     async def _ask_leader(
         self, broker_id: int, request: WriteTxnMarkersRequest
     ) -> WriteTxnMarkersResponse:
-        return await self._others.ask(
+        return await _reachable(self._marker_links).ask(
             broker_id, request, WriteTxnMarkersResponse, timeout_s=self._marker_seconds
         )
 
-    @property
-    def _others(self) -> Links:
-        if self._links is None:
-            raise KafkaError(Errors.BROKER_NOT_AVAILABLE, "this broker is alone")
-        return self._links
+
+def _reachable(links: Links | None) -> Links:
+    if links is None:
+        raise KafkaError(Errors.BROKER_NOT_AVAILABLE, "this broker is alone")
+    return links

@@ -4,8 +4,8 @@ A marker is appended like any record that must not be lost, and is told of when 
 has passed it. Then, too, the offsets that the transaction committed for a group take effect: not
 before, since a marker that another leader does not have would be taken back.
 
-Before the append, whoever is being verified for this producer loses its permission: its batch
-would come after the end of its transaction, and no marker would ever follow it.
+With the append, whoever is being verified for this producer loses its permission: its batch would
+come after the end of its transaction, and no marker would ever follow it.
 """
 
 import asyncio
@@ -51,12 +51,11 @@ class MarkerWriter:
         """`then` hears once what became of the marker, perhaps before this returns."""
         try:
             partition = self._replicas.hosted(where)
-            partition.leading()
-            self._revoke(where, marker.producer_id)
             offset = self._append(partition, marker)
         except KafkaError as error:
             then(error.error)
             return
+        self._revoke(where, marker.producer_id)
 
         def settled(error: Errors) -> None:
             if error is Errors.NONE and where.topic == GROUP_TOPIC:

@@ -7,6 +7,7 @@ from odradek.broker.context import RequestContext
 from odradek.broker.features import SUPPORTED, Features
 from odradek.broker.routes import AnyRoute, Route
 from odradek.controller.controller import Controller
+from odradek.controller.store import StoreError
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.versions import (
     FeatureUpdateKey,
@@ -35,6 +36,12 @@ class FeaturesHandler:
             raise KafkaError(Errors.NOT_CONTROLLER)
         if not request.feature_updates:
             raise KafkaError(Errors.INVALID_REQUEST, "no feature is named")
+        try:
+            return await self._update(request)
+        except StoreError as error:
+            raise KafkaError(Errors.FEATURE_UPDATE_FAILED, str(error)) from error
+
+    async def _update(self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
         known = (await self._features.read()).levels
         problems = {each.feature: problem_of(each, known) for each in request.feature_updates}
         if not any(problems.values()) and not request.validate_only:

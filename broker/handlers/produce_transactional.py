@@ -101,7 +101,8 @@ class TransactionalProduce:
             go_on(Errors.NONE)
             return
         holder = Holder(header.producer_id, header.producer_epoch)
-        if not header.is_transactional or not self._verifier.must_ask(partition, holder):
+        is_plain = not header.is_transactional or not partition.is_leader
+        if is_plain or not self._verifier.must_ask(partition, holder):
             go_on(Errors.NONE)
             return
         assert begun.request.transactional_id is not None

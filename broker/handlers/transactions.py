@@ -22,6 +22,7 @@ from odradek.broker.handlers.groups_reply import Reply
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.routes import AnyRoute, Route
 from odradek.controller.producer_ids import ProducerIds
+from odradek.controller.store import StoreError
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -82,12 +83,12 @@ class TransactionsHandler:
     ) -> InitProducerIdResponse:
         transactional_id = request.transactional_id
         if transactional_id is None:
-            return _given(Holder(await self._ids.take(), 0))
+            return _given(Holder(await self._take_id(), 0))
         self._check_init(request)
         shard = self._coordinator.shard_of(transactional_id)
         new_id = None
         if needs_producer_id(shard.known(transactional_id)):
-            new_id = await self._ids.take()
+            new_id = await self._take_id()
             # Much may have happened meanwhile.
             shard = self._coordinator.shard_of(transactional_id)
         reply: Reply[InitProducerIdResponse] = Reply(self._loop)
@@ -103,6 +104,13 @@ class TransactionsHandler:
         shard.init(transactional_id, holder, request.transaction_timeout_ms, new_id, answer)
         answered = reply.answer()
         return answered if isinstance(answered, InitProducerIdResponse) else await answered
+
+    async def _take_id(self) -> int:
+        """An id that nobody had. Without a word from the store, clients are to ask again."""
+        try:
+            return await self._ids.take()
+        except StoreError as error:
+            raise KafkaError(Errors.COORDINATOR_LOAD_IN_PROGRESS, str(error)) from error
 
     def _check_init(self, request: InitProducerIdRequest) -> None:
         has_id = request.producer_id != NO_PRODUCER_ID
@@ -245,7 +253,7 @@ class TransactionsHandler:
         return reply.answer()
 
     async def _end_with_new_id(self, request: EndTxnRequest) -> EndTxnResponse:
-        answer = self._end_with_bump(request, await self._ids.take())
+        answer = self._end_with_bump(request, await self._take_id())
         return await answer if isinstance(answer, Awaitable) else answer
 
     def _end_with_bump(
