@@ -58,14 +58,16 @@ class Member:
 class Party:
     """A group and its topic on one broker."""
 
-    def __init__(self, bootstrap: str, name: str, partitions: int = 6) -> None:
+    def __init__(
+        self, bootstrap: str, name: str, partitions: int = 6, *, replicas: int = 1
+    ) -> None:
         self.bootstrap = bootstrap
         self.topic = f"{name}-topic"
         self.group = f"{name}-group"
         self.partitions = partitions
         self.everyone: list[Member] = []
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        created = self.admin.create_topics([NewTopic(self.topic, partitions, 1)])
+        created = self.admin.create_topics([NewTopic(self.topic, partitions, replicas)])
         created[self.topic].result()
         self.producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
         self.sent = 0
