@@ -140,7 +140,11 @@ def consumer_commit_problem(group: ConsumerGroup, committer: Committer) -> Error
     needs_epochs = member.says.classic is None and not committer.is_transactional
     if needs_epochs and not committer.knows_epochs:
         return Errors.UNSUPPORTED_VERSION
-    return epoch_problem(group, committer.member_id, committer.generation)
+    problem = epoch_problem(group, committer.member_id, committer.generation)
+    if problem is Errors.STALE_MEMBER_EPOCH and committer.is_transactional:
+        # Producers know no epochs of members.
+        return Errors.ILLEGAL_GENERATION
+    return problem
 
 
 def epoch_problem(group: ConsumerGroup, member_id: str, epoch: int) -> Errors:

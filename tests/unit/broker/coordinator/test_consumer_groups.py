@@ -1,6 +1,9 @@
 """Transcripts of groups of the consumer protocol: every transition, every error code."""
 
 import pytest
+from odradek.broker.coordinator.committing import Committer, consumer_commit_problem
+from odradek.protocol.errors import Errors
+from odradek.protocol.records import ProducerStamp
 
 from tests.unit.broker.coordinator.consumer_story import ConsumerWorld, end_of, tell
 
@@ -232,6 +235,22 @@ def test_offsets_are_committed_with_the_members_epoch() -> None:
         "Stable(2) a2 b2: z UNKNOWN_MEMBER_ID / Stable(2) a2 b2: z UNKNOWN_MEMBER_ID / "
         "Stable(2) a2 b2: t-0 5"
     )
+
+
+def test_transactions_commit_with_the_members_epoch_or_without_a_member() -> None:
+    world = ConsumerWorld()
+    world.tell(PAIR)
+    group = world.consumer_group
+    assert group is not None
+
+    def problem(member_id: str, epoch: int) -> Errors:
+        producer = ProducerStamp(7, 0, 0, is_transactional=True)
+        return consumer_commit_problem(group, Committer(member_id, None, epoch, producer))
+
+    assert problem("a", 2) is Errors.NONE
+    assert problem("", -1) is Errors.NONE
+    assert problem("a", 1) is Errors.ILLEGAL_GENERATION
+    assert problem("z", 2) is Errors.UNKNOWN_MEMBER_ID
 
 
 def test_anyone_may_commit_to_an_empty_group() -> None:
