@@ -1,7 +1,9 @@
 """Kafka's own tools on our groups of the consumer protocol, and the records beside Kafka's."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +75,29 @@ def test_kafkas_formatters_pass_over_records_of_the_consumer_protocol(party: Par
     assert formatted(party, KAFKA_ON_KRAFT, "GroupMetadataMessageFormatter") == []
     offsets = formatted(party, KAFKA_ON_KRAFT, "OffsetsMessageFormatter")
     assert {record["key"]["data"]["partition"] for record in offsets} == {0, 1}
+
+
+def test_kafkas_log_dump_reads_every_kind_of_record(tmp_path: Path, fresh: Fresh) -> None:
+    group = fresh("dump")
+    with OdradekBroker(tmp_path) as broker, Party(broker.bootstrap, group, partitions=2) as party:
+        await_coordinator(broker.port, group)
+        with RawConsumer(broker.port, group, "a") as a:
+            a.join(pattern=f"{group}-[a-z]+")
+            party.wait(lambda: bool(a.beat() and a.held), "the pattern is resolved")
+            assert a.leave() == 0
+        party.admin.delete_consumer_groups([group])[group].result()
+    logs = tmp_path.glob("__consumer_offsets-*/*.log")
+    files = ",".join(str(log) for log in logs if log.stat().st_size)
+    dumped = java_tool(
+        KAFKA_ON_KRAFT, "kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", files
+    ).stdout
+    kinds = {
+        int(kind)
+        for kind, name in re.findall(r'key: {"type":"(\d+)","data":{"groupId":"([^"]+)"', dumped)
+        if name == group
+    }
+    assert kinds == {3, 4, 5, 6, 7, 8, 16}
+    assert f'"topics":["{group}-topic"]' in dumped
 
 
 # Byte for byte ---------------------------------------------------------------------------------
