@@ -31,6 +31,9 @@ sim: .dev ## a thousand stories of a simulated cluster under faults (docs/simula
 test-cluster: setup ## kill, freeze and restart brokers of a cluster on ZooKeeper
 	@$(PYTEST) tests/cluster
 
+conformance: setup ## run other people's test suites; ARGS="--suite kgo --on kafka" for one
+	@$(BIN)/python -m tests.conformance $(ARGS)
+
 setup: .dev ## make the environment, find or install Java, Go, Node, kcat, fetch Kafka's jars
 	@$(BIN)/python -m scripts.setup
 
@@ -38,7 +41,7 @@ check: .dev types ## lint, format check, strict types, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; exit 1; }
 	@$(BIN)/mypy $(PACKAGES:%=-p odradek.%)
-	@$(BIN)/mypy -p scripts -p tests.support
+	@$(BIN)/mypy -p scripts -p tests.support -p tests.conformance
 	@$(BIN)/lint-imports --no-logo
 
 format: .dev ## let ruff fix and format

@@ -2,12 +2,14 @@
 
 The table has one row for each API that the broker advertises in its answer to ApiVersions. Which
 client used an API, and in which versions, was seen on the wire while `tests/clients` ran against
-the broker (`usage.json` there). The tests are those whose text names the API's request.
+the broker (`usage.json` there). The tests are those whose text names the API's request. Below
+stand the totals of other people's test suites, as `tests/conformance` has written them down.
 """
 
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +20,9 @@ from odradek.protocol.messages.versions import (
 )
 from odradek.protocol.registry import API_KEYS, api
 
+from tests.conformance.clusters import PROFILES
+from tests.conformance.results import Outcome, Row, load
+from tests.conformance.suites import SUITES
 from tests.support.processes import Process
 from tests.support.raw_client import RawClient
 
@@ -87,7 +92,37 @@ def page(served: Sequence[ApiVersion], seen: Usage) -> str:
         )
     missing = sorted(set(API_KEYS) - {entry.api_key for entry in served})
     names = ", ".join(f"{api(key).name} ({key})" for key in missing)
-    return "\n".join([*lines, "", f"Declared but not served: {names}.", ""])
+    return "\n".join([*lines, "", f"Declared but not served: {names}.", "", *suite_totals(), ""])
+
+
+_SUITES_HEAD = """\
+## Other people's test suites
+
+`make conformance` brings these suites from their registries and runs them. What a test does on
+Apache Kafka 3.9 is written down in `tests/conformance/expected`: one that passes there must pass
+here. Not counted against us are tests of what Odradek does not have yet, named in the last column.
+
+| suite | version | brokers | tests | pass on Kafka 3.9 | of these on Odradek | the others |
+|---|---|--:|--:|--:|--:|---|"""
+
+
+def suite_totals() -> list[str]:
+    lines = [_SUITES_HEAD]
+    for suite in SUITES.values():
+        rows = load(suite.name).values()
+        right = [row for row in rows if row.kafka is Outcome.PASSED]
+        same = [row for row in right if row.odradek is Outcome.PASSED]
+        others = _excuses([row for row in right if row not in same])
+        lines.append(
+            f"| {suite.name} | {suite.version} | {PROFILES[suite.profile].brokers} "
+            f"| {len(rows)} | {len(right)} | {len(same)} | {others} |"
+        )
+    return lines
+
+
+def _excuses(rows: Sequence[Row]) -> str:
+    counts = Counter(row.excuse or "unexplained" for row in rows)
+    return ", ".join(f"{count} {excuse}" for excuse, count in counts.most_common())
 
 
 def _users(name: str, seen: Usage) -> str:

@@ -10,46 +10,29 @@ beside it. The status is 1 when a test that passes on Kafka does not pass.
 """
 
 import sys
-import time
 from pathlib import Path
 
 import click
 
-from tests.conformance.clusters import PROFILES, cluster
+from tests.conformance.clusters import PROFILES
 from tests.conformance.results import (
     EXPECTED,
-    Outcome,
     Result,
     Table,
     as_json,
     as_markdown,
     load,
     noted,
-    regressions,
     summary,
-    unknown,
+    troubles,
 )
-from tests.conformance.suite import Job, Suite
+from tests.conformance.runner import BUILD, run_suite
+from tests.conformance.suite import Suite
 from tests.conformance.suites import SUITES
 
-BUILD = Path(__file__).parent.parent.parent / "build" / "conformance"
 
-
-def run_suite(suite: Suite, *, on: str, profile: str, only: tuple[str, ...]) -> list[Result]:
-    """All results; what alarmed the brokers counts as a test that failed."""
-    folder = suite.bring()
-    logs = BUILD / f"{suite.name}-{on.replace(':', '-')}-{time.time_ns()}"
-    logs.mkdir(parents=True)
-    results = []
-    with cluster(on, PROFILES[profile], logs / "data", suite.settings) as running:
-        for result in suite.run(Job(folder, running, only, logs)):
-            results.append(result)
-            print(f"{result.seconds:7.1f} s  {result.outcome:7}  {result.test}", flush=True)
-        troubles = [*running.alarms(), *(f"{name} has ended" for name in running.ended())]
-        for process in running.processes:
-            (logs / f"{process.name}.log").write_text("\n".join(process.output))
-    results += [Result("the brokers stay calm", Outcome.FAILED, 0.0, text) for text in troubles]
-    return results
+def tell(result: Result) -> None:
+    print(f"{result.seconds:7.1f} s  {result.outcome:7}  {result.test}", flush=True)
 
 
 def write(suite: Suite, profile: str, table: Table, folder: Path) -> None:
@@ -70,7 +53,7 @@ def main(
     for name in names or SUITES:
         suite = SUITES[name]
         wanted = profile or suite.profile
-        results = run_suite(suite, on=on, profile=wanted, only=only)
+        results = run_suite(suite, on=on, profile=wanted, only=only, tell=tell)
         known = load(suite.name)
         table = noted(known, results, on_kafka=on == "kafka")
         write(suite, wanted, table, BUILD)
@@ -80,12 +63,9 @@ def main(
         print(f"{name} on {on}: {summary(results)}")
         if on == "kafka":
             continue
-        worse, new = regressions(known, results), unknown(known, results)
-        failed = failed or bool(worse or new)
-        for result in worse:
-            print(f"\n{result.test}: {result.outcome}\n{result.detail}")
-        if new:
-            print("\nnever held against Kafka:", ", ".join(result.test for result in new))
+        wrong = troubles(known, results, whole=not only)
+        failed = failed or bool(wrong)
+        print("\n\n".join(wrong))
     sys.exit(1 if failed else 0)
 
 
