@@ -5,7 +5,8 @@ are built here (`make`, some minutes). One process for each test, because one th
 takes its whole process down. Some call Kafka's own command line: they get the tools of Kafka 3.9.
 
 Left out are tests that need no broker or bring a mock of one, tests of share groups, known issues
-of librdkafka itself, and those of SASL, TLS and OIDC, which skip themselves.
+of librdkafka itself, those of SASL, TLS and OIDC, which skip themselves, and 0055, which measures
+latencies of a few milliseconds and which librdkafka does not trust on busy machines either.
 """
 
 import os
@@ -32,7 +33,7 @@ FIRST = "0001 0012 0017 0022 0030 0054 0059 0081 0090 0102 0103 0113 0129"
 ALL = """
 0001 0002 0003 0005 0007 0008 0011 0012 0013 0014 0015 0016 0017 0018 0019 0020 0021 0022 0026 0029
 0030 0031 0033 0034 0035 0036 0038 0039 0040 0041 0042 0044 0045 0048 0049 0050 0051 0052 0053 0054
-0055 0056 0057 0059 0060 0061 0063 0064 0065 0067 0068 0069 0070 0073 0075 0076 0077 0081 0082 0083
+0056 0057 0059 0060 0061 0063 0064 0065 0067 0068 0069 0070 0073 0075 0076 0077 0081 0082 0083
 0084 0085 0086 0088 0089 0090 0091 0092 0093 0094 0098 0099 0101 0102 0103 0109 0110 0112 0113 0114
 0115 0118 0119 0122 0123 0125 0127 0129 0130 0132 0137 0140
 """
