@@ -60,6 +60,7 @@ class Cluster:
         self._listeners: list[Callable[[], None]] = []
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = float("-inf")
+        self._is_stale = False
         self._renewal: asyncio.TimerHandle | None = None
         self._coordinators: dict[tuple[CoordinatorKind, str], Node] = {}
         self._is_closed = False
@@ -118,8 +119,15 @@ class Cluster:
         await asyncio.shield(self._refreshing)
 
     def refresh_soon(self) -> None:
-        """Refresh without waiting for it, but not more often than the retry pause allows."""
-        if self._refreshing is not None or self._is_closed:
+        """Refresh without waiting for it, but not more often than the retry pause allows.
+
+        While one is under way, another one follows it: whoever asks may just have been told, by
+        the answer of this one, that a leader is missing.
+        """
+        if self._is_closed:
+            return
+        if self._refreshing is not None:
+            self._is_stale = True
             return
         loop = asyncio.get_running_loop()
         earliest = self._refreshed_at + self.settings.retry_backoff_ms / 1000
@@ -143,6 +151,7 @@ class Cluster:
         self._refreshing = None
         loop = asyncio.get_running_loop()
         self._refreshed_at = loop.time()
+        is_stale, self._is_stale = self._is_stale, False
         if self._is_closed or task.cancelled():
             return
         failed = task.exception() is not None
@@ -150,6 +159,8 @@ class Cluster:
             self.settings.retry_backoff_max_ms if failed else self.settings.metadata_max_age_ms
         )
         self._renew_at(loop.time() + pause_ms / 1000)
+        if is_stale:
+            self.refresh_soon()
 
     async def _refresh(self) -> None:
         last: KafkaError | None = None

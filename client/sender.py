@@ -191,8 +191,11 @@ class Sender:
             if not self._may_leave(queue, now):
                 continue
             leader = self._cluster.view.leader_of(queue.partition)
-            connection = None if leader is None else self._ready_connection(leader)
-            if leader is None or connection is None:
+            if leader is None:
+                self._cluster.refresh_soon()
+                continue
+            connection = self._ready_connection(leader)
+            if connection is None:
                 continue
             size_bytes = queue.waiting[0].size_bytes
             if sizes[leader.id] and sizes[leader.id] + size_bytes > self._settings.max_request_size:

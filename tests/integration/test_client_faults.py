@@ -1,0 +1,68 @@
+"""Our client when the cluster is for a moment not what it should be."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import odradek.testing
+import pytest
+from odradek.client.cluster import Cluster
+from odradek.client.consumer import Consumer
+from odradek.client.producer import Producer
+from odradek.protocol.types import TopicPartition
+
+PATIENCE_S = 20
+# No refresh comes by itself while a test runs.
+QUIET = {"metadata_max_age_ms": 600_000, "retry_backoff_ms": 20}
+
+
+@asynccontextmanager
+async def broker() -> AsyncIterator[odradek.testing.Broker]:
+    async with asyncio.timeout(PATIENCE_S), odradek.testing.Broker(topics=["orders"]) as broker:
+        yield broker
+
+
+async def lose_the_leader(broker: odradek.testing.Broker, cluster: Cluster, answers: int) -> None:
+    """Let the client's next view of the cluster, and some after it, know no leader."""
+    rule = broker.faults.add(
+        api="Metadata", topic="orders", error="LEADER_NOT_AVAILABLE", times=answers
+    )
+    while not rule.hits:
+        # One that was under way already is shared, and may have been answered before.
+        await cluster.refresh()
+
+
+@pytest.mark.parametrize("answers", [1, 3])
+def test_a_producer_asks_for_a_leader_until_there_is_one(answers: int) -> None:
+    async def run() -> None:
+        async with (
+            broker() as one,
+            Producer(bootstrap_servers=one.bootstrap_servers, **QUIET) as producer,
+        ):
+            assert (await producer.send_and_wait("orders", b"a")).offset == 0
+            await lose_the_leader(one, producer._cluster, answers)
+            assert (await producer.send_and_wait("orders", b"b")).offset == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("answers", [1, 3])
+def test_a_consumer_that_only_waits_asks_for_a_leader_until_there_is_one(answers: int) -> None:
+    async def run() -> None:
+        async with (
+            broker() as one,
+            Producer(bootstrap_servers=one.bootstrap_servers) as producer,
+            Consumer(
+                bootstrap_servers=one.bootstrap_servers, auto_offset_reset="earliest", **QUIET
+            ) as consumer,
+        ):
+            consumer.assign([TopicPartition("orders", 0)])
+            records = aiter(consumer)
+            await producer.send_and_wait("orders", b"a")
+            assert (await anext(records)).value == b"a"
+            waiting = asyncio.ensure_future(anext(records))
+            await lose_the_leader(one, consumer._cluster, answers)
+            await producer.send_and_wait("orders", b"b")
+            assert (await waiting).value == b"b"
+
+    asyncio.run(run())
