@@ -219,6 +219,7 @@ class ConsumerGroups:
             and group.seen_topics is topics
             and group.epoch == group.target_epoch
             and member.has.is_reconciled_to(group.target_epoch)
+            and not needs_resolving(group, says.pattern, topics)
         )
 
     def advance(
@@ -280,7 +281,11 @@ class ConsumerGroups:
                 self.sessions.expect(group_id, after, Duty.REVOKE)
             else:
                 self.sessions.is_done(group_id, after.id, Duty.REVOKE)
-        self._resolve_patterns(group, after.says.pattern, topics)
+        if before is not None and before.says.classic and not after.says.classic:
+            self.sessions.is_done(group_id, after.id, Duty.JOIN)
+            self.sessions.is_done(group_id, after.id, Duty.SYNC)
+        if needs_resolving(group, after.says.pattern, topics):
+            self._resolve_patterns(group, topics)
 
     def drop_protocol(self, group: ConsumerGroup) -> None:
         """A member has changed its protocol: perhaps nobody is left who speaks the group's."""
@@ -289,12 +294,8 @@ class ConsumerGroups:
 
     # Patterns -------------------------------------------------------------------------------
 
-    def _resolve_patterns(self, group: ConsumerGroup, pattern: str, topics: Topics) -> None:
-        """Find out what the group's patterns stand for, if that may be new."""
-        is_new = pattern != NO_PATTERN and pattern not in group.patterns
-        is_old = bool(group.patterns) and group.resolved_topics is not topics
-        if group.is_resolving or not (is_new or is_old):
-            return
+    def _resolve_patterns(self, group: ConsumerGroup, topics: Topics) -> None:
+        """Find out what the group's patterns stand for."""
         used = {member.says.pattern for member in group.members.values()} - {NO_PATTERN}
         group.is_resolving = True
 
@@ -302,11 +303,10 @@ class ConsumerGroups:
             if self.groups.get(group.id) is not group:
                 return
             group.is_resolving = False
-            group.resolved_topics = topics
             draft = Draft(group)
             draft.resolve(topics_of, topics, self.tools.clock.now_ms())
-            if draft.records:
-                self.write(draft, _log_failure)
+            if not draft.records or self.write(draft, _log_failure):
+                group.resolved_topics = topics
 
         self.tools.resolve(used, topics.keys(), found)
 
@@ -358,6 +358,14 @@ class ConsumerGroups:
 
         log.info("group %s: member %s %s", group_id, member_id, duty.value)
         self.remove(group, [member_id], written)
+
+
+def needs_resolving(group: ConsumerGroup, pattern: str, topics: Topics) -> bool:
+    """Whether a member's pattern is new, or there are other topics than when all were resolved."""
+    if group.is_resolving:
+        return False
+    is_new = pattern != NO_PATTERN and pattern not in group.patterns
+    return is_new or (bool(group.patterns) and group.resolved_topics is not topics)
 
 
 def refused(error: Errors, message: str | None = None) -> ConsumerGroupHeartbeatResponse:

@@ -8,7 +8,8 @@ Each step shows the group as it is then (state, epoch, members with their epochs
 to give up, `?` waits for some, `c` speaks the classic protocol) and the answers that came with the
 step: the epoch, and the assignment if one was told. A member `beats` and says nothing, `gives`
 when it says that it holds just what it was given last, `holds t01` to say something else. Members
-of the classic protocol speak as in `story`, with `joins classic`.
+of the classic protocol speak as in `story`, with `joins classic`. What patterns stand for is found
+out at once, or between `patterns wait` and `patterns resolve`.
 """
 
 from struct import pack
@@ -90,6 +91,12 @@ class ConsumerWorld(World):
             self.heard = []
             pairs = (word.split("=") for word in words[1:])
             self.shapes = {name: TopicShape(id_of(name), int(count)) for name, count in pairs}
+            return self._show()
+        if words[0] == "patterns":
+            self.heard = []
+            self.holds_patterns = words[1] == "wait"
+            while self.resolving and not self.holds_patterns:
+                self.resolving.pop(0)()
             return self._show()
         return super().step(step)
 

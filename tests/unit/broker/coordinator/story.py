@@ -10,11 +10,11 @@ Words after the verb are options: `v=4 id=x instance=i protocols=range,rr sessio
 type=consumer generation=1`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from struct import pack
 
 from odradek.broker.coordinator.committing import Committer, Outcomes
-from odradek.broker.coordinator.consumer_groups import ConsumerTools
+from odradek.broker.coordinator.consumer_groups import ConsumerTools, Found
 from odradek.broker.coordinator.consumer_records import AnyGroupRecord, GroupRecords
 from odradek.broker.coordinator.group import Group
 from odradek.broker.coordinator.group_config import GroupConfig
@@ -76,6 +76,8 @@ class World:
         self.log = log or MemoryLog()
         tools = ShardTools(self.clock, self.timers, self.config.commit_timeout_ms)
         self.shard: Shard[AnyGroupRecord] = Shard(self.log, 1, GroupRecords(), tools)
+        self.holds_patterns = False
+        self.resolving: list[Callable[[], None]] = []
         # The topics that consumer groups can be assigned.
         self.shapes: Topics = {}
         groups = GroupTools(self.clock, self.timers, self.config, self.shard, self._new_id)
@@ -86,7 +88,7 @@ class World:
             self.shard,
             self._new_id,
             lambda: self.shapes,
-            lambda patterns, names, found: found(matches_of(patterns, names)),
+            self._resolve,
         )
         self.state = GroupShard(groups, consumers)
         self.shard.state = self.state
@@ -106,6 +108,14 @@ class World:
                 self.state.replay(typed, Place(record.offset))
         self.shard.loaded_end = self.log.end_offset
         self.state.begin()
+
+    def _resolve(
+        self, patterns: Collection[str], names: Collection[str], found: Callable[[Found], None]
+    ) -> None:
+        """At once, unless the story says `patterns wait`."""
+        self.resolving.append(lambda: found(matches_of(patterns, names)))
+        if not self.holds_patterns:
+            self.resolving.pop()()
 
     @property
     def group(self) -> Group | None:

@@ -147,6 +147,30 @@ def test_a_pattern_is_resolved_and_follows_the_topics() -> None:
     )
 
 
+def test_a_pattern_that_comes_while_others_are_resolved_is_resolved_after_them() -> None:
+    assert tell(
+        "topics t=1 u=1; a joins pattern=x; patterns wait; topics t=1 u=2; a beats; "
+        "b joins pattern=u; patterns resolve; b beats; b beats; a beats"
+    ).split(" / ")[-4:] == [
+        "Reconciling(3) a2 b3",
+        "Assigning(4) a2 b3: b 3",
+        "Reconciling(4) a2 b4: b 4 u01",
+        "Stable(4) a4 b4: a 4",
+    ]
+
+
+def test_what_patterns_stand_for_is_found_out_again_if_it_could_not_be_written() -> None:
+    assert tell(
+        "topics t=1; patterns wait; a joins pattern=t; log refuses NOT_ENOUGH_REPLICAS; "
+        "patterns resolve; log accepts; a beats; a beats"
+    ).split(" / ")[-3:] == ["Stable(1) a1", "Assigning(2) a1: a 1", "Stable(2) a2: a 2 t0"]
+
+
+def test_a_pattern_whose_group_has_moved_away_meanwhile_is_nobodys_business() -> None:
+    story = "topics t=1; patterns wait; a joins pattern=t; log moves away; patterns resolve"
+    assert end_of(story) == "-"
+
+
 def test_a_pattern_that_nobody_uses_is_forgotten() -> None:
     world = ConsumerWorld()
     world.tell("topics t=1; a joins pattern=t; b joins pattern=t; a leaves")

@@ -111,6 +111,14 @@ def test_a_classic_member_that_does_not_join_again_in_time_is_removed() -> None:
     )
 
 
+def test_a_member_that_changes_its_protocol_has_nothing_more_to_sync() -> None:
+    world = ConsumerWorld()
+    world.tell("topics t=4; a joins; k joins classic session=60 rebalance=20")
+    world.tell(f"b joins id={world.ids['k']}; a gives; a gives; b beats; 21 s")
+    assert world.consumer_group is not None
+    assert len(world.consumer_group.members) == 2
+
+
 def test_leaving_takes_out_members_of_either_protocol() -> None:
     assert after(MIXED, "k leaves; a beats") == (
         "Assigning(3) a2: k NONE / Stable(3) a3: a 3 t0123"
