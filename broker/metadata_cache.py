@@ -21,6 +21,8 @@ from odradek.protocol.types import NO_ID, TopicPartition
 NO_LEADER = -1
 # In an UpdateMetadata, a partition whose topic is being deleted.
 LEADER_DURING_DELETE = -2
+# The type of an UpdateMetadata that tells all there is: what it does not name is no more.
+FULL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,10 @@ class MetadataCache:
                 f"epoch {request.controller_epoch} is over, {self.controller_epoch} is known",
             )
         self.controller_epoch = request.controller_epoch
-        topics = dict(self.view.topics)
-        names_by_id = dict(self.view.names_by_id)
+        former = self.view
+        kept = ClusterView() if request.type == FULL else former
+        topics = dict(kept.topics)
+        names_by_id = dict(kept.names_by_id)
         for state in _topic_states(request):
             known = topics.pop(state.topic_name, None)
             if known is not None:
@@ -120,7 +124,6 @@ class MetadataCache:
                 topics[topic.name] = topic
                 names_by_id[topic.id] = topic.name
         names_by_id.pop(NO_ID, None)
-        former = self.view
         self.view = ClusterView(
             controller_id=request.controller_id,
             brokers={broker.id: _broker(broker) for broker in request.live_brokers},
@@ -130,7 +133,9 @@ class MetadataCache:
         for condition, met in self._waiting:
             if not met.done() and condition(self.view):
                 met.set_result(None)
-        if deleted := _deleted(former, self.view):
+        # What is gone from a full picture was deleted long ago, or cannot be read just now.
+        deleted = frozenset() if request.type == FULL else _deleted(former, self.view)
+        if deleted:
             for listener in self._deletion_listeners:
                 listener(deleted)
 

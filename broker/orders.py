@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from odradek.broker.dynamic_configs import DynamicConfigs
-from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.metadata_cache import FULL, MetadataCache
 from odradek.controller.channels import ControlResponse
 from odradek.controller.configs import read_config, topic_entity
 from odradek.controller.propagation import ControlRequest
@@ -103,7 +103,17 @@ class Orders:
         if 0 <= request.broker_epoch < self.replicas.broker_epoch:
             raise KafkaError(Errors.STALE_BROKER_EPOCH)
         self.metadata.apply(request)
+        if request.type == FULL:
+            self._leave_what_moved_away()
         return UpdateMetadataResponse(error_code=Errors.NONE)
+
+    def _leave_what_moved_away(self) -> None:
+        """A broker that was taken for dead was not told to stop what was moved elsewhere. Its log
+        stays: it is of use when the partition comes back, and nobody ordered that it be deleted."""
+        for partition in self.replicas:
+            told = self.metadata.view.partition(partition.where)
+            if told is not None and partition.local_id not in told.replicas:
+                self.replicas.leave(partition)
 
 
 def _slices(request: LeaderAndIsrRequest) -> Iterator[LeaderAndIsrRequest]:

@@ -4,8 +4,9 @@ Order for one broker: who lives (UpdateMetadata), then what it leads and follows
 then what changed for its clients (UpdateMetadata), then what it must stop (StopReplica). So a
 leader is known by address before anyone is told to follow it, and leads before clients hear of it.
 A newcomer is told with the first request all that did not change just now: its clients may be
-there already, and take a topic that it has not heard of for one that is not. Every request carries
-the controller's epoch and the epoch of the broker it is meant for.
+there already, and take a topic that it has not heard of for one that is not. In the end it is told
+everything once more, and that this is all there is: it may have slept through deletions and moves.
+Every request carries the controller's epoch and the epoch of the broker it is meant for.
 """
 
 from collections.abc import Iterable
@@ -145,21 +146,27 @@ class _Mail:
         ]
 
     def metadata_of_partitions(self) -> list[tuple[int, ControlRequest]]:
-        """UpdateMetadata with what changed."""
+        """UpdateMetadata with what changed, and with everything for newcomers."""
         changed = set(self._plan.states) | {
             where
             for name in self._plan.vanishing
             for where in self._image.topics[name].partitions()
         }
-        topics = self._metadata_topics(sorted(changed))
-        if not topics:
-            return []
-        return [(broker.id, self.metadata(broker, topics)) for broker in self.brokers]
+        requests: list[tuple[int, ControlRequest]] = []
+        some = self._metadata_topics(sorted(changed))
+        everything = self._metadata_topics(self._everything()) if self._plan.welcome else []
+        for broker in self.brokers:
+            if broker.id in self._plan.welcome:
+                requests.append((broker.id, self.metadata(broker, everything, FULL)))
+            elif some:
+                requests.append((broker.id, self.metadata(broker, some)))
+        return requests
 
     def metadata(
-        self, broker: Broker, topics: list[UpdateMetadataTopicState]
+        self, broker: Broker, topics: list[UpdateMetadataTopicState], extent: int = INCREMENTAL
     ) -> UpdateMetadataRequest:
         return UpdateMetadataRequest(
+            type=extent,
             controller_id=self._sender.broker_id,
             controller_epoch=self._sender.epoch,
             broker_epoch=broker.epoch,

@@ -211,9 +211,7 @@ class Replicas:
             # Negative: none is given (-1), or the topic is deleted whatever is known (-2).
             if 0 <= state.leader_epoch < partition.leader_epoch:
                 return Errors.FENCED_LEADER_EPOCH
-            del self._partitions[where]
-            partition.resign()
-            self._tell(partition)
+            self.leave(partition)
         if not state.delete_partition:
             return Errors.NONE
         try:
@@ -222,6 +220,13 @@ class Replicas:
             _log.error("%s cannot be deleted: %s", where, error)
             return error.error
         return Errors.NONE
+
+    def leave(self, partition: Partition) -> None:
+        """Host it no longer; its log is left as it is."""
+        _log.info("%s is no longer hosted", partition.where)
+        del self._partitions[partition.where]
+        partition.resign()
+        self._tell(partition)
 
     def fail(self, partitions: list[TopicPartition]) -> None:
         """Their log directory failed: nothing can be asked of them here any more."""

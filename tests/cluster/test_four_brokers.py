@@ -6,9 +6,17 @@ from itertools import count
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
+from odradek.protocol.errors import Errors
+from odradek.protocol.messages.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 
 from tests.support.cluster_processes import ProcessCluster
 from tests.support.load import Load, check_nothing_lost
+from tests.support.raw_client import RawClient
 
 _numbers = count()
 ALL = [1, 2, 3, 4]
@@ -108,6 +116,28 @@ def test_a_frozen_controller_does_no_harm_when_it_wakes(cluster):
         cluster.make("meanwhile", partitions=3, replicas=3)
     end(cluster, "asleep", load)
     cluster.until("meanwhile", lambda p: len(p.isr) == 3)
+
+
+def test_a_broker_that_slept_through_a_move_and_a_deletion_forgets_both(cluster):
+    sleeper, *others = sorted(ALL, key=lambda number: number == cluster.controller())
+    cluster.make("moving", partitions=1, replicas=3, placed=[[sleeper, *others[:2]]])
+    cluster.make("going", partitions=1, replicas=3, placed=[others])
+    with cluster.frozen(sleeper):
+        cluster.until("moving", lambda p: p.leader not in (-1, sleeper))
+        cluster.move("moving", 0, others)
+        cluster.until("moving", lambda p: sorted(p.isr) == sorted(others))
+        cluster.delete("going")
+        cluster.until_seen("going", lambda views: not any(views))
+    cluster.until("moving", lambda p: sorted(p.replicas) == sorted(others))
+    cluster.until_seen("going", lambda views: not any(views))
+    asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name="moving", partitions=[asked])]
+    )
+    with RawClient(cluster.brokers[sleeper].port) as client:
+        response = client.ask(request, 4)
+    assert isinstance(response, ListOffsetsResponse)
+    assert response.topics[0].partitions[0].error_code == Errors.NOT_LEADER_OR_FOLLOWER
 
 
 def test_all_brokers_at_once_may_be_killed(cluster):

@@ -21,6 +21,12 @@ from odradek.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from odradek.protocol.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 
 from tests.support.odradek import OdradekBroker
 from tests.support.raw_client import RawClient
@@ -138,8 +144,18 @@ class ProcessCluster:
 
     # What clients are told ------------------------------------------------------------------
 
-    def make(self, topic: str, *, partitions: int, replicas: int, **config: str) -> None:
-        new = NewTopic(topic, partitions, replicas, config=config)
+    def make(
+        self,
+        topic: str,
+        *,
+        partitions: int,
+        replicas: int,
+        placed: list[list[int]] | None = None,
+        **config: str,
+    ) -> None:
+        """`placed` says which brokers each partition lives on; else the controller chooses."""
+        where = {"replica_assignment": placed} if placed else {"replication_factor": replicas}
+        new = NewTopic(topic, partitions, config=config, **where)
         deadline = time.monotonic() + PATIENCE
         while not self._made(new):
             assert time.monotonic() < deadline, "no controller is there"
@@ -155,6 +171,26 @@ class ProcessCluster:
                 raise
             return False
         return True
+
+    def delete(self, topic: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self._controllers_address, "log_level": 2})
+        admin.delete_topics([topic])[topic].result(PATIENCE)
+
+    def move(self, topic: str, partition: int, replicas: list[int]) -> None:
+        """Begin to move a partition to these brokers."""
+        wish = ReassignablePartition(partition_index=partition, replicas=replicas)
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=30_000, topics=[ReassignableTopic(name=topic, partitions=[wish])]
+        )
+        with RawClient(self.brokers[self.controller()].port) as client:
+            response = client.ask(request, 0)
+        assert isinstance(response, AlterPartitionReassignmentsResponse)
+        assert not response.responses[0].partitions[0].error_code
+
+    @property
+    def _controllers_address(self) -> str:
+        """Where to ask when some brokers are frozen and would let a client wait."""
+        return self.brokers[self.controller()].bootstrap
 
     def partitions(self, topic: str, number: int | None = None) -> View:
         """As one broker tells; nothing when it does not know the topic."""

@@ -1,7 +1,7 @@
 """The view of the cluster: swapped as a whole, told by the newest controller only."""
 
 import pytest
-from odradek.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
+from odradek.broker.metadata_cache import FULL, LEADER_DURING_DELETE, MetadataCache
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.replicas import (
     UpdateMetadataBroker,
@@ -95,3 +95,16 @@ def test_endpoints_are_found_by_broker_and_listener() -> None:
     assert (endpoint.host, endpoint.port) == ("here", 9092)
     assert cache.view.endpoint(7, "SSL") is None
     assert cache.view.endpoint(8, "PLAINTEXT") is None
+
+
+def test_a_full_picture_leaves_nothing_of_the_one_before() -> None:
+    cache = MetadataCache()
+    told: list[frozenset[str]] = []
+    cache.listen_for_deletions(told.append)
+    cache.apply(update("a", ONE, {0: 7}))
+    everything = update("b", TWO, {0: 7})
+    everything.type = FULL
+    cache.apply(everything)
+    assert list(cache.view.topics) == ["b"]
+    assert cache.view.names_by_id == {TWO: "b"}
+    assert told == [], "what was missed is not news of a deletion"

@@ -47,8 +47,10 @@ def test_a_death_is_told_before_its_consequences():
 
 def test_a_newcomer_is_told_everything_and_the_others_who_came():
     requests = told("brokers 1 2; topic t 1,3; topic u 1; 3 returns")
-    assert outline(requests) == "1:metadata 2:metadata 3:metadata 3:roles"
-    everything, roles = [request for broker, request in requests if broker == 3]
+    assert outline(requests) == "1:metadata 2:metadata 3:metadata 3:roles 3:metadata"
+    everything, roles, again = [request for broker, request in requests if broker == 3]
+    assert (everything.type, again.type) == (INCREMENTAL, FULL)
+    assert again.topic_states == everything.topic_states
     assert roles.type == FULL
     assert [topic.topic_name for topic in roles.topic_states] == ["t"]
     assert [topic.topic_name for topic in everything.topic_states] == ["t", "u"]
@@ -60,7 +62,7 @@ def test_a_newcomer_leads_before_its_clients_hear_of_it():
     first, roles, last = [request for broker, request in requests if broker == 3]
     assert [topic.topic_name for topic in first.topic_states] == ["u"]
     assert [topic.topic_name for topic in roles.topic_states] == ["t"]
-    assert [topic.topic_name for topic in last.topic_states] == ["t"]
+    assert [topic.topic_name for topic in last.topic_states] == ["t", "u"]
 
 
 def test_an_isr_change_is_metadata_only():
