@@ -7,6 +7,7 @@ Spark is told to fetch it (`spark.jars.packages`), which needs a way to Maven's 
 """
 
 import os
+import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -142,8 +143,15 @@ def open_session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     session = _started(builder.getOrCreate, connector)
-    session.dataSource.register(OdradekDataSource)
+    if not registers_by_itself():
+        session.dataSource.register(OdradekDataSource)
     return session
+
+
+def registers_by_itself() -> bool:
+    """Whether Spark will find our source: it looks through the Python path as this does, which
+    does not show modules of editable installs."""
+    return any(module.name == "pyspark_odradek" for module in pkgutil.iter_modules())
 
 
 def _started(start: Callable[[], SparkSession], connector: Connector) -> SparkSession:

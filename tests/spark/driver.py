@@ -1,0 +1,68 @@
+"""A job of `odradek spark` as a process with all its children, to be killed as one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from tests.support.odradek import PROGRAM
+
+DONE_S = 300.0
+SMALL = ("-S", "spark.driver.bindAddress=127.0.0.1", "-S", "spark.driver.host=127.0.0.1")
+
+
+class Driver:
+    """In a process group of its own, so that the JVM and Python's workers die with the driver."""
+
+    def __init__(self, words: Sequence[str], output: Path, settings: Sequence[str] = SMALL) -> None:
+        self._output = output
+        with output.open("ab") as log:
+            self._popen = subprocess.Popen(
+                [PROGRAM, "spark", *words, *settings],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """End all of it at once, as a machine that loses power does."""
+        try:
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        finally:
+            self._popen.wait()
+
+    def wait_until(self, is_time: Callable[[], bool]) -> None:
+        """Until something has happened, in the middle of its work."""
+        deadline = time.monotonic() + DONE_S
+        while not is_time():
+            assert self._popen.poll() is None, f"it ended before: {self.tail()}"
+            assert time.monotonic() < deadline, self.tail()
+            time.sleep(0.05)
+
+    def finish(self, timeout: float = DONE_S) -> str:
+        """Wait for its end, which must be a good one; what it said."""
+        status = self._popen.wait(timeout)
+        assert status == 0, self.tail()
+        return self.tail()
+
+    def fail(self, timeout: float = DONE_S) -> str:
+        """Wait for its end, which must be a bad one; what it said."""
+        assert self._popen.wait(timeout) != 0, self.tail()
+        return self.tail()
+
+    def tail(self) -> str:
+        return self._output.read_text(errors="replace")[-4000:]

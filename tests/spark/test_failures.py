@@ -1,0 +1,76 @@
+"""What cannot be done fails with a sentence that says why, and no query hangs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.spark.driver import Driver
+from tests.spark.room import Room
+from tests.support.network import free_port
+
+QUICK = {"kafka.default.api.timeout.ms": "3000", "kafka.request.timeout.ms": "2000"}
+
+
+def run(room: Room, frame) -> None:
+    query = (
+        frame.writeStream.format("noop")
+        .option("checkpointLocation", str(room.folder / "failing"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+
+
+def test_a_topic_that_is_not_there_is_named(room: Room, format):
+    with pytest.raises(Exception, match=r"UNKNOWN_TOPIC_OR_PARTITION.*nowhere|UnknownTopic"):
+        run(room, room.stream(format, "nowhere", **(QUICK if format == "odradek" else {})))
+
+
+def test_a_topic_that_is_not_there_fails_a_batch_too(room: Room):
+    with pytest.raises(Exception, match="topic nowhere"):
+        room.batch("odradek", "nowhere", **QUICK).count()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"maxOffsetsPerTriger": "5"}, "There is no option maxoffsetspertriger"),
+        ({"startingOffsets": "middle"}, "startingOffsets must look like"),
+        ({"kafka.fetch.max.bytes": "many"}, "fetch.max.bytes"),
+        ({"startingOffsets": '{"other": {"0": 1}}'}, "too many are other-0"),
+    ],
+)
+def test_a_wrong_option_is_named(room: Room, options, sentence):
+    topic = room.topic()
+    with pytest.raises(Exception, match=sentence):
+        run(room, room.stream("odradek", topic, **options))
+
+
+def test_a_broker_that_cannot_be_reached_is_given_up_in_time(room: Room):
+    nobody = f"127.0.0.1:{free_port()}"
+    frame = (
+        room.spark.readStream.format("odradek")
+        .option("kafka.bootstrap.servers", nobody)
+        .option("subscribe", "topic")
+        .options(**QUICK)
+        .load()
+    )
+    with pytest.raises(Exception, match=nobody):
+        run(room, frame)
+
+
+def test_a_sink_whose_broker_cannot_be_reached_fails_its_query(room: Room):
+    nobody = f"127.0.0.1:{free_port()}"
+    frame = room.spark.range(3).selectExpr("CAST(id AS STRING) AS value")
+    writer = frame.write.format("odradek").option("kafka.bootstrap.servers", nobody)
+    with pytest.raises(Exception, match=nobody):
+        writer.option("topic", "t").option("kafka.max.block.ms", "2000").mode("append").save()
+
+
+@pytest.mark.needs("spark")
+def test_a_job_says_in_one_sentence_what_is_wrong(broker, tmp_path: Path):
+    words = ["archive", "nowhere", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "c")]
+    with Driver([*words, "--once", "-b", broker.bootstrap], tmp_path / "log") as driver:
+        said = driver.fail()
+    assert "topic nowhere" in said
+    assert "Traceback" not in said.splitlines()[-1]
