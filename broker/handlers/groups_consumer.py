@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
-from uuid import uuid4
 
 from odradek.broker.context import RequestContext
 from odradek.broker.coordinator.consumer_groups import Beat, refused
@@ -65,7 +64,7 @@ class ConsumerGroupsHandler:
         check_request(request, context.version, self._coordinator.config.assignors)
         shard = self._coordinator.shard_of(request.group_id)
         reply: Reply[ConsumerGroupHeartbeatResponse] = Reply(self._loop)
-        member_id = request.member_id or str(uuid4())
+        member_id = request.member_id or shard.consumers.tools.new_id()
         shard.consumer_heartbeat(Beat.of(request, client_of(context), member_id), reply)
         return reply.answer()
 
