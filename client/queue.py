@@ -10,6 +10,10 @@ follows can then only be written under a new epoch, which starts again at 0. Tha
 anything twice, so a batch whose fate is unknown is first repeated under its old number: the broker
 either knows it, or refuses it and thereby says that it was not written.
 
+A broker that knows nothing of a producer takes any number from it. So the first batch of an epoch
+goes alone: were it refused, as by a leader that is only about to be one, and the second taken, the
+two would be in the wrong order for good.
+
 Pure state, owned by `sender`; no I/O happens here.
 """
 
@@ -44,6 +48,7 @@ class PartitionQueue:
         "failures",
         "has_gap",
         "identity",
+        "is_introduced",
         "next_sequence",
         "not_before",
         "open",
@@ -59,6 +64,8 @@ class PartitionQueue:
         self.open: Batch | None = None
         self.identity = Identity()
         self.next_sequence = 0
+        # Whether the broker has written something under this identity.
+        self.is_introduced = False
         self.has_gap = False
         # Not to be tried before this time, after this many failures in a row.
         self.not_before = 0.0
@@ -90,7 +97,7 @@ class PartitionQueue:
         first = self.waiting[0]
         if first.base_sequence >= 0 and not first.is_refused:
             return True
-        return self.identity == current or not self.unanswered
+        return not self.unanswered or (self.identity == current and self.is_introduced)
 
     def number(self, current: Identity) -> None:
         """Give the first waiting batch its number."""
@@ -109,6 +116,7 @@ class PartitionQueue:
         assert not self.unanswered, "an answer under the old epoch may still come"
         self.identity = identity
         self.next_sequence = 0
+        self.is_introduced = False
         self.has_gap = False
         for batch in self.waiting:
             batch.base_sequence = -1
@@ -123,6 +131,11 @@ class PartitionQueue:
         batch.attempts += 1
         self.unanswered[batch.order] = batch
         return batch
+
+    def written(self, batch: Batch) -> None:
+        self.settled(batch)
+        if batch.producer == self.identity:
+            self.is_introduced = True
 
     def settled(self, batch: Batch) -> None:
         """The batch was written, or failed for good."""

@@ -349,7 +349,7 @@ class Sender:
 
     def _settle(self, batch: Batch, outcome: Outcome) -> None:
         queue = self._queue_of(batch)
-        queue.settled(batch)
+        queue.written(batch)
         queue.failures = 0
         if queue.waiting:
             self._marked[queue] = None

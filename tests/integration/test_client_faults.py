@@ -66,3 +66,22 @@ def test_a_consumer_that_only_waits_asks_for_a_leader_until_there_is_one(answers
             assert (await waiting).value == b"b"
 
     asyncio.run(run())
+
+
+def test_records_stay_in_order_when_only_the_first_batch_of_a_producer_is_refused() -> None:
+    async def run() -> None:
+        async with broker() as one:
+            one.faults.add(api="Produce", topic="orders", error="NOT_LEADER_OR_FOLLOWER", times=1)
+            async with Producer(bootstrap_servers=one.bootstrap_servers, linger_ms=0) as producer:
+                for number in range(200):
+                    await producer.send("orders", b"%d" % number)
+                    await asyncio.sleep(0)  # so that batches leave one by one, many at once
+            async with Consumer(
+                bootstrap_servers=one.bootstrap_servers, auto_offset_reset="earliest"
+            ) as consumer:
+                consumer.assign([TopicPartition("orders", 0)])
+                records = aiter(consumer)
+                values = [(await anext(records)).value for _ in range(200)]
+            assert values == [b"%d" % number for number in range(200)]
+
+    asyncio.run(run())

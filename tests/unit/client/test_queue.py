@@ -4,6 +4,8 @@ A script says what happens; the transcript says what is sent with which numbers,
 `batch@epoch:sequence`. Every batch has ten records.
 """
 
+from typing import Self
+
 import pytest
 from odradek.client.batch import Batch
 from odradek.client.queue import MAX_EPOCH, Identity, PartitionQueue
@@ -20,6 +22,12 @@ class Script:
         self.identity = Identity(7, 0)
         self.batches: dict[str, Batch] = {}
         self.sent: list[str] = []
+
+    def introduce(self) -> Self:
+        """The broker has written something of this producer before."""
+        self.queue.identity = self.identity
+        self.queue.is_introduced = True
+        return self
 
     def run(self, script: str) -> str:
         for step in script.split("; "):
@@ -49,7 +57,7 @@ class Script:
             self.sent.append(f"{name}@{batch.producer[1]}:{batch.base_sequence}")
 
     def written(self, name: str) -> None:
-        self.queue.settled(self.batches[name])
+        self.queue.written(self.batches[name])
 
     def lost(self, name: str) -> None:
         """The connection broke: nobody knows."""
@@ -125,12 +133,36 @@ class Script:
     ],
 )
 def test_numbers_and_order(script: str, sent: str) -> None:
+    assert Script().introduce().run(script) == sent
+
+
+@pytest.mark.parametrize(
+    ("script", "sent"),
+    [
+        pytest.param(
+            "add a; add b; add c; send; written a; send",
+            "a@0:0 b@0:10 c@0:20",
+            id="the others follow when it is written",
+        ),
+        pytest.param(
+            "add a; add b; send; lost a; send; written a; send",
+            "a@0:0 a@0:0 b@0:10",
+            id="it is repeated before anything else is sent",
+        ),
+        pytest.param(
+            "add a; add b; add c; send; failed a; send; written b; send",
+            "a@0:0 b@1:0 c@1:10",
+            id="when it fails the next is the first of a new epoch",
+        ),
+    ],
+)
+def test_the_first_batch_of_an_epoch_goes_alone(script: str, sent: str) -> None:
     assert Script().run(script) == sent
+    assert Script().run(script.partition("; send")[0] + "; send") == "a@0:0"
 
 
 def test_sequences_wrap() -> None:
-    script = Script()
-    script.queue.identity = script.identity
+    script = Script().introduce()
     script.queue.next_sequence = (1 << 31) - 5
     assert script.run("add a; add b; send") == f"a@0:{(1 << 31) - 5} b@0:5"
 
