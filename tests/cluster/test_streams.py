@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from scripts.parts import KAFKA_ON_ZOOKEEPER
+from scripts.parts import KAFKA_ON_KRAFT, KAFKA_ON_ZOOKEEPER
 from tests.support.cluster_processes import ProcessCluster
-from tests.support.java import SMALL_JVM, java_command
+from tests.support.java import SMALL_JVM, java_command, java_tool
 from tests.support.processes import Process
 
 PROGRAM = Path(__file__).parent / "java" / "WordCount.java"
@@ -92,14 +92,30 @@ class Counts:
                 self.seen.setdefault(word, []).append(int(message.value() or b""))
 
 
+def finalize(cluster: ProcessCluster, version: str, level: int) -> None:
+    """Have the cluster agree on a version of transactions."""
+    done = java_tool(
+        version,
+        "org.apache.kafka.tools.FeatureCommand",
+        *("--bootstrap-server", cluster.bootstrap),
+        *("upgrade", "--feature", f"transaction.version={level}"),
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
 @pytest.mark.timeout(600)
-def test_words_are_counted_exactly_once(cluster: ProcessCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("client", "transaction_version"), [(KAFKA_ON_ZOOKEEPER, 0), (KAFKA_ON_KRAFT, 2)]
+)
+def test_words_are_counted_exactly_once(
+    cluster: ProcessCluster, tmp_path: Path, client: str, transaction_version: int
+) -> None:
+    if transaction_version:
+        finalize(cluster, client, transaction_version)
     for topic in ("lines", "counts"):
         cluster.make(topic, partitions=PARTITIONS, replicas=3, **{"min.insync.replicas": "2"})
     arguments = (cluster.bootstrap, "lines", "counts", str(tmp_path / "state"))
-    command = java_command(
-        KAFKA_ON_ZOOKEEPER, str(PROGRAM), *arguments, log_level="warn", jvm=SMALL_JVM
-    )
+    command = java_command(client, str(PROGRAM), *arguments, log_level="warn", jvm=SMALL_JVM)
     lines, counts = Lines(cluster), Counts(cluster)
     part = LINES // 6
     application = Process(command, name="word-count")
