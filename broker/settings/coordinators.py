@@ -15,6 +15,10 @@ from odradek.protocol.settings import (
 )
 
 _DAY_MS = 24 * 60 * 60 * 1000
+_ASSIGNORS = (
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+)
 
 
 class GroupSettings(Settings):
@@ -86,18 +90,10 @@ class GroupSettings(Settings):
     )
     group_consumer_assignors = words(
         "group.consumer.assignors",
-        (
-            "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
-            "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
-        ),
+        _ASSIGNORS,
         "The assignors of the consumer protocol, by Kafka's class names or as uniform and range; "
         "the first is the default.",
-        check=one_of(
-            "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
-            "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
-            "uniform",
-            "range",
-        ),
+        check=one_of(*_ASSIGNORS, "uniform", "range"),
     )
     group_consumer_migration_policy = text(
         "group.consumer.migration.policy",

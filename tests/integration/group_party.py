@@ -79,8 +79,16 @@ class Party:
         for member in self.everyone:
             member.process.kill()
 
-    def join(self, library: str, assignor: str = "range", instance: str | None = None) -> Member:
-        where = [self.bootstrap, self.group, self.topic]
+    def join(
+        self,
+        library: str,
+        assignor: str = "range",
+        instance: str | None = None,
+        *,
+        wants: str | None = None,
+    ) -> Member:
+        """`wants` is a topic, or a pattern that begins with ^; by default the party's topic."""
+        where = [self.bootstrap, self.group, wants or self.topic]
         static = [] if instance is None else [instance]
         command: list[str | Path]
         if library == "java-consumer":

@@ -190,6 +190,15 @@ def _check_ownership(party: Party) -> int:
     return len(held)
 
 
+@libraries
+def test_members_want_topics_by_a_pattern(party: Party, library: str) -> None:
+    pattern = f"^{party.topic[:-1]}[[:lower:]]$"
+    members = [party.join(library, "uniform", wants=pattern) for _ in range(2)]
+    party.wait_shared(members, each=3)
+    party.send(60)
+    party.wait_all_read()
+
+
 def test_a_pattern_follows_the_topics(party: Party, fresh: Fresh) -> None:
     prefix = fresh("pattern")
     consumer = Consumer(

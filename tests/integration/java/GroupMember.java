@@ -6,6 +6,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -13,7 +14,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /**
  * One member of a consumer group of the consumer protocol, with the lines of group_member.py.
  *
- * <p>Arguments: BOOTSTRAP GROUP TOPIC [INSTANCE_ID]
+ * <p>Arguments: BOOTSTRAP GROUP TOPIC [INSTANCE_ID]; a topic that begins with ^ is a pattern.
  */
 public class GroupMember {
     public static void main(String[] args) throws InterruptedException {
@@ -39,7 +40,11 @@ public class GroupMember {
         }));
         System.out.println("ready");
         try (consumer) {
-            consumer.subscribe(List.of(args[2]), new Listener());
+            if (args[2].startsWith("^")) {
+                consumer.subscribe(new SubscriptionPattern(args[2]), new Listener());
+            } else {
+                consumer.subscribe(List.of(args[2]), new Listener());
+            }
             while (true) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
                     System.out.println("got " + record.partition() + " " + record.offset());
