@@ -34,6 +34,9 @@ _UNDECIDED: Final = (
     Errors.NOT_COORDINATOR,
     Errors.NETWORK_EXCEPTION,
     Errors.REQUEST_TIMED_OUT,
+    # It has not heard yet of a partition that we lead.
+    Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    Errors.OPERATION_NOT_ATTEMPTED,
 )
 
 

@@ -33,7 +33,6 @@ from odradek.protocol.messages.transactions import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
-    AddPartitionsToTxnTransaction,
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
@@ -148,6 +147,8 @@ class TransactionsHandler:
         holder: Holder,
         topics: Iterable[AddPartitionsToTxnTopic],
         answer: Callable[[Outcomes], None],
+        *,
+        verify_only: bool = False,
     ) -> None:
         """All or none: where one partition is not known, nothing is attempted."""
         partitions = _partitions(topics)
@@ -167,6 +168,9 @@ class TransactionsHandler:
             shard = self._coordinator.shard_of(transactional_id)
         except KafkaError as error:
             answer(dict.fromkeys(partitions, error.error))
+            return
+        if verify_only:
+            answer(shard.verify_partitions(transactional_id, holder, partitions))
             return
         shard.add_partitions(
             transactional_id,
@@ -195,23 +199,14 @@ class TransactionsHandler:
         if not request.transactions:
             return AddPartitionsToTxnResponse()
         for number, each in enumerate(request.transactions):
-            self._serve_broker(each, partial(answer_one, number))
+            self._add(
+                each.transactional_id,
+                Holder(each.producer_id, each.producer_epoch),
+                each.topics,
+                partial(answer_one, number),
+                verify_only=each.verify_only,
+            )
         return reply.answer()
-
-    def _serve_broker(
-        self, each: AddPartitionsToTxnTransaction, answer: Callable[[Outcomes], None]
-    ) -> None:
-        holder = Holder(each.producer_id, each.producer_epoch)
-        if not each.verify_only:
-            self._add(each.transactional_id, holder, each.topics, answer)
-            return
-        partitions = _partitions(each.topics)
-        try:
-            shard = self._coordinator.shard_of(each.transactional_id)
-        except KafkaError as error:
-            answer(dict.fromkeys(partitions, error.error))
-            return
-        answer(shard.verify_partitions(each.transactional_id, holder, partitions))
 
     # AddOffsetsToTxn ------------------------------------------------------------------------
 

@@ -250,7 +250,7 @@ def test_brokers_ask_whether_a_partition_belongs_to_the_transaction(producer, wh
     assert producer.verify(where) is Errors.TRANSACTION_ABORTABLE
     producer.add(where)
     assert producer.verify(where) is Errors.NONE
-    assert producer.verify(TopicPartition(where.topic, 9)) is Errors.TRANSACTION_ABORTABLE
+    assert producer.verify(TopicPartition(where.topic, 9)) is Errors.UNKNOWN_TOPIC_OR_PARTITION
     producer.epoch += 1
     assert producer.verify(where) is Errors.PRODUCER_FENCED
     producer.id += 100_000
