@@ -52,6 +52,37 @@ def matching(pattern: str, rule: str) -> Check:
     return Check(rule, accepts)
 
 
+# The versions between which brokers changed what they say to each other, by the number of interim
+# versions that each had: -IV0 and on.
+_INTERIM_VERSIONS = {
+    0: "0.8.0 0.8.1 0.8.2 0.9.0",
+    1: "0.10.2 1.0 1.1 2.5 2.6 3.1 3.2 3.4 3.8 3.9",
+    2: "0.10.0 2.0 2.2 2.3 2.4 2.8 3.0",
+    3: "0.10.1 0.11.0 2.1 2.7 3.5 3.6",
+    4: "3.3",
+    5: "3.7",
+}
+_KAFKA_VERSIONS = frozenset(
+    version
+    for count, names in _INTERIM_VERSIONS.items()
+    for name in names.split()
+    for version in (name, *(f"{name}-IV{number}" for number in range(count)))
+)
+
+
+def kafka_version() -> Check:
+    """A version of Kafka up to 3.9. What follows the parts that matter is ignored, as Kafka does:
+    0.10.0.0 is 0.10.0, and 2.8.1 is 2.8."""
+
+    def accepts(value: Value) -> bool:
+        if not isinstance(value, str):
+            return False
+        parts = value.split(".")[: 3 if value.startswith("0.") else 2]
+        return ".".join(parts) in _KAFKA_VERSIONS
+
+    return Check("a Kafka version such as 3.9", accepts)
+
+
 def non_empty() -> Check:
     return Check("not empty", lambda value: isinstance(value, str | tuple) and len(value) > 0)
 

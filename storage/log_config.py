@@ -22,6 +22,7 @@ from odradek.protocol.checks import (
     between,
     either,
     exactly,
+    kafka_version,
     matching,
     one_of,
 )
@@ -50,7 +51,6 @@ _DAY_MS = 24 * _HOUR_MS
 _AS_RETENTION = -2
 
 _REPLICA_LIST = matching(r"\*|[0-9]+:[0-9]+", "* or a list of partition:broker pairs")
-_VERSION = matching(r"[0-9]+\.[0-9]+(\.[0-9]+)?(-IV[0-9]+)?", "a Kafka version such as 3.9")
 
 
 def _from(*names: str) -> tuple[Synonym, ...]:
@@ -230,7 +230,7 @@ class LogConfig(Settings):
         "message.format.version",
         "3.0-IV1",
         "Accepted for old tools and without effect: batches are always stored in format 2.",
-        check=_VERSION,
+        check=kafka_version(),
         synonyms=_from("log.message.format.version"),
     )
     message_timestamp_type = text(

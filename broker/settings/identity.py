@@ -1,6 +1,6 @@
 """Who the broker is and where the cluster's metadata lives."""
 
-from odradek.protocol.checks import at_least, matching, one_of
+from odradek.protocol.checks import at_least, kafka_version, one_of
 from odradek.protocol.settings import (
     Importance,
     Settings,
@@ -78,7 +78,7 @@ class IdentitySettings(Settings):
         "inter.broker.protocol.version",
         "3.9-IV0",
         "The Kafka version that brokers speak with each other.",
-        check=matching(r"[0-9]+\.[0-9]+(\.[0-9]+)?(-IV[0-9]+)?", "a Kafka version such as 3.9"),
+        check=kafka_version(),
     )
     process_roles = words(
         "process.roles",

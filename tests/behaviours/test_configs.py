@@ -163,6 +163,22 @@ def test_bad_changes_are_refused(
     assert alter(asker, topic, [change]) == error
 
 
+@pytest.mark.parametrize(
+    "version", ["0.8.2", "0.9.0.1", "0.10.0.0", "0.10.0-IV1", "2.8.1", "3.0-IV1", "3.9", "3.9.1"]
+)
+def test_a_message_format_is_named_by_any_version_of_kafka(
+    asker: Asker, topic: str, version: str
+) -> None:
+    assert alter(asker, topic, [("message.format.version", SET, version)]) == 0
+    assert value(asker, topic, "message.format.version") == version
+
+
+@pytest.mark.parametrize("version", ["new", "3", "0.10", "0.12.0", "3.9-IV7", "9.9", "0.10.0-IV2"])
+def test_a_version_that_never_was_is_refused(asker: Asker, topic: str, version: str) -> None:
+    change = ("message.format.version", SET, version)
+    assert alter(asker, topic, [change]) == Errors.INVALID_CONFIG
+
+
 def test_a_setting_named_twice_is_refused(asker: Asker, topic: str) -> None:
     twice = [("retention.ms", SET, "1"), ("retention.ms", SET, "2")]
     assert alter(asker, topic, twice) == Errors.INVALID_REQUEST
