@@ -302,7 +302,7 @@ class Broker:
         self._controller.start()
         self._tasks.append(self._loop.create_task(self._watch_controller()))
         try:
-            await asyncio.wait_for(self._until_told(), READY_SECONDS)
+            await asyncio.wait_for(self._orders.until_told(self.id), READY_SECONDS)
         except TimeoutError:
             raise CannotStart("No controller told this broker what to host in time.") from None
 
@@ -322,11 +322,6 @@ class Broker:
             await self._controller.wait()
         except StoreError as error:
             self._on_fatal(f"the metadata store failed: {error}")
-
-    async def _until_told(self) -> None:
-        """Wait for the view, and for our roles, which the controller sends right behind."""
-        await self._metadata.wait_until(lambda view: self.id in view.brokers, READY_SECONDS)
-        await self._orders.hosting.wait()
 
     # Clients --------------------------------------------------------------------------------
 

@@ -68,6 +68,14 @@ class ClusterView:
         topic = self.topics.get(where.topic)
         return None if topic is None else topic.partitions.get(where.partition)
 
+    def hosts_any(self, broker_id: int) -> bool:
+        """Whether the broker is a replica of anything."""
+        return any(
+            broker_id in partition.replicas
+            for topic in self.topics.values()
+            for partition in topic.partitions.values()
+        )
+
     def endpoint(self, broker_id: int, listener: str) -> Endpoint | None:
         broker = self.brokers.get(broker_id)
         return None if broker is None else broker.endpoints.get(listener)
@@ -89,8 +97,8 @@ class MetadataCache:
         """Be told of topics that are no more, or are others of the same name."""
         self._deletion_listeners.append(listener)
 
-    async def wait_until(self, condition: Condition, timeout_seconds: float) -> bool:
-        """Whether the view came to meet the condition before the time was over."""
+    async def wait_until(self, condition: Condition, timeout_seconds: float | None) -> bool:
+        """Whether the view came to meet the condition before the time was over, if it ever is."""
         if condition(self.view):
             return True
         met: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -6,6 +6,7 @@ quicker than LeaderAndIsr gets NOT_LEADER_OR_FOLLOWER and asks again.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -35,6 +36,8 @@ RESPONSE_TO: Final[dict[type[ControlRequest], type[ControlResponse]]] = {
     UpdateMetadataRequest: UpdateMetadataResponse,
 }
 
+# How long a broker that seems to have no roles waits for them.
+ROLES_SECONDS: Final = 2.0
 # Logs made in one turn of the loop: some milliseconds.
 SLICE: Final = 16
 
@@ -51,6 +54,16 @@ class Orders:
     hosting: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the first roles have been given."""
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def until_told(self, broker_id: int) -> None:
+        """Wait for the view, and for our roles, which the controller sends right behind."""
+        await self.metadata.wait_until(lambda view: broker_id in view.brokers, None)
+        if self.metadata.view.hosts_any(broker_id):
+            await self.hosting.wait()
+            return
+        # A controller of ours sends roles even to a broker that has none, Apache Kafka's does not.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.hosting.wait(), ROLES_SECONDS)
 
     async def obey(self, request: ControlRequest) -> ControlResponse:
         async with self._one_at_a_time:

@@ -151,7 +151,8 @@ class ZooKeeperStore:
         answer = await self._ask(lambda: self._client.get_async(path, watch=armed), path)
         assert isinstance(answer, tuple)
         data, stat = answer
-        return bytes(data), _stat(stat)
+        # Kafka makes nodes without any data, which is another thing to ZooKeeper than empty data.
+        return bytes(data or b""), _stat(stat)
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
         check_path(path)
