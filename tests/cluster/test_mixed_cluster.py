@@ -14,6 +14,7 @@ import pytest
 from tests.support.cluster_processes import SESSION_MS, ProcessCluster
 from tests.support.kafka import KafkaBroker
 from tests.support.load import Load, check_nothing_lost
+from tests.support.odradek import OdradekBroker
 
 _numbers = count()
 KAFKA = 3
@@ -59,6 +60,26 @@ def test_records_are_copied_both_ways_and_leaders_fail_over_both_ways(
         cluster.until("t", lambda p: p.leader not in (-1, KAFKA))
         assert cluster.controller() != KAFKA
         load.wait_for_progress(PARTITIONS)
+        kafka.start()
+        cluster.until("t", lambda p: len(p.isr) == 3)
+        load.wait_for_progress(PARTITIONS)
+        check_nothing_lost(bootstrap, "t", len(PARTITIONS), load.finish())
+        assert not cluster.alarms()
+
+
+def test_a_broker_of_kafka_is_replaced_by_one_of_ours_on_its_files_and_back(zookeeper, tmp_path):
+    connect = f"{zookeeper.connect}/mixed-{next(_numbers)}"
+    with mixed(tmp_path, connect, kafka_first=True) as (cluster, kafka):
+        bootstrap = f"{cluster.bootstrap},{kafka.bootstrap}"
+        cluster.make("t", partitions=len(PARTITIONS), replicas=3, **{"min.insync.replicas": "2"})
+        load = Load(bootstrap, "t")
+        load.wait_for_progress(PARTITIONS)
+        kafka.stop()
+        settings = {**SETTINGS, "zookeeper.connect": connect, "broker.id": KAFKA}
+        with OdradekBroker(kafka.log_dir, overrides=settings) as successor:
+            cluster.until("t", lambda p: len(p.isr) == 3)
+            load.wait_for_progress(PARTITIONS)
+            successor.stop()
         kafka.start()
         cluster.until("t", lambda p: len(p.isr) == 3)
         load.wait_for_progress(PARTITIONS)
