@@ -10,7 +10,7 @@ beside it. The status is 1 when a test that passes on Kafka does not pass.
 """
 
 import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import click
 
@@ -18,7 +18,6 @@ from tests.conformance.clusters import PROFILES
 from tests.conformance.results import (
     EXPECTED,
     Result,
-    Table,
     as_json,
     as_markdown,
     load,
@@ -31,13 +30,20 @@ from tests.conformance.suite import Suite
 from tests.conformance.suites import SUITES
 
 
-def tell(result: Result) -> None:
-    print(f"{result.seconds:7.1f} s  {result.outcome:7}  {result.test}", flush=True)
+def teller(suite: Suite, *, profile: str, on: str, keep: bool) -> Callable[[Result], None]:
+    """Says each result and writes it down: a run that is cut short has still said something."""
+    seen: list[Result] = []
 
+    def tell(result: Result) -> None:
+        print(f"{result.seconds:7.1f} s  {result.outcome:7}  {result.test}", flush=True)
+        seen.append(result)
+        table = noted(load(suite.name), seen, on_kafka=on == "kafka")
+        text = as_json(suite.name, suite.version, profile, table)
+        for folder in (BUILD, EXPECTED) if keep else (BUILD,):
+            (folder / f"{suite.name}.json").write_text(text)
+        (BUILD / f"{suite.name}.md").write_text(as_markdown(suite.name, suite.version, table))
 
-def write(suite: Suite, profile: str, table: Table, folder: Path) -> None:
-    text = as_json(suite.name, suite.version, profile, table)
-    (folder / f"{suite.name}.json").write_text(text)
+    return tell
 
 
 @click.command(help=__doc__)
@@ -53,13 +59,9 @@ def main(
     for name in names or SUITES:
         suite = SUITES[name]
         wanted = profile or suite.profile
-        results = run_suite(suite, on=on, profile=wanted, only=only, tell=tell)
         known = load(suite.name)
-        table = noted(known, results, on_kafka=on == "kafka")
-        write(suite, wanted, table, BUILD)
-        (BUILD / f"{suite.name}.md").write_text(as_markdown(suite.name, suite.version, table))
-        if keep:
-            write(suite, wanted, table, EXPECTED)
+        tell = teller(suite, profile=wanted, on=on, keep=keep)
+        results = run_suite(suite, on=on, profile=wanted, only=only, tell=tell)
         print(f"{name} on {on}: {summary(results)}")
         if on == "kafka":
             continue
