@@ -37,6 +37,7 @@ METADATA_VERSION = 9
 # What a healthy cluster never has to say, whatever is done to its processes.
 ALARMS = ("below its high watermark", "Traceback", "CRITICAL")
 ALARM_LINES = 30
+NOT_YET = (KafkaError.NOT_CONTROLLER, KafkaError.INVALID_REPLICATION_FACTOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +159,18 @@ class ProcessCluster:
         new = NewTopic(topic, partitions, config=config, **where)
         deadline = time.monotonic() + PATIENCE
         while not self._made(new):
-            assert time.monotonic() < deadline, "no controller is there"
+            assert time.monotonic() < deadline, "the cluster does not come together"
+            time.sleep(0.05)
         self.until(topic, lambda p: len(p.isr) == replicas)
 
     def _made(self, new: NewTopic) -> bool:
-        """False when there was no controller to ask: unlike Java's, this client gives up then."""
+        """False when there is no controller yet, or it has not heard of all brokers yet, as right
+        after ZooKeeper was away."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
         try:
             admin.create_topics([new])[new.topic].result(PATIENCE)
         except KafkaException as failure:
-            if failure.args[0].code() != KafkaError.NOT_CONTROLLER:
+            if failure.args[0].code() not in NOT_YET:
                 raise
             return False
         return True
