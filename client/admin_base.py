@@ -108,5 +108,9 @@ class AdminBase:
 
     async def _connections(self) -> dict[int, Connection]:
         """A connection to every broker of the cluster."""
-        await self._cluster.refresh()
-        return {node: await self._cluster.connection(node) for node in self._cluster.view.nodes}
+
+        async def ask() -> dict[int, Connection]:
+            await self._cluster.refresh()
+            return {node: await self._cluster.connection(node) for node in self._cluster.view.nodes}
+
+        return await self._retry(ask)

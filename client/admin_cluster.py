@@ -70,7 +70,7 @@ class Reassignment:
 
 class ClusterAdmin(AdminBase):
     async def describe_cluster(self) -> ClusterDescription:
-        await self._cluster.refresh()
+        await self._retry(self._cluster.refresh)
         view = self._cluster.view
         nodes = tuple(sorted(view.nodes.values(), key=lambda node: node.id))
         return ClusterDescription(view.cluster_id, view.nodes.get(view.controller_id), nodes)
@@ -92,7 +92,7 @@ class ClusterAdmin(AdminBase):
                 for name, indexes in by_topic(partitions).items()
             ]
         request = DescribeLogDirsRequest(topics=topics)
-        await self._cluster.refresh()
+        await self._retry(self._cluster.refresh)
         found: dict[int, list[LogDir]] = {}
         for broker in self._cluster.view.nodes if brokers is None else brokers:
             answer = await self._ask_broker(broker, request, DescribeLogDirsResponse)

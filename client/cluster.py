@@ -67,7 +67,7 @@ class Cluster:
 
     async def start(self, timeout_s: float) -> None:
         """Find a broker that answers. Raises KafkaError when none does in time."""
-        await until_done(self.refresh, backoff=self.backoff, timeout_s=timeout_s)
+        await self.refresh_within(timeout_s)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -117,6 +117,10 @@ class Cluster:
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
             self._refreshing.add_done_callback(self._refresh_ended)
         await asyncio.shield(self._refreshing)
+
+    async def refresh_within(self, timeout_s: float) -> None:
+        """The same, tried again until the time is over."""
+        await until_done(self.refresh, backoff=self.backoff, timeout_s=timeout_s)
 
     def refresh_soon(self) -> None:
         """Refresh without waiting for it, but not more often than the retry pause allows.

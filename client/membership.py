@@ -223,10 +223,12 @@ class Membership:
 
     async def _join(self) -> Joined:
         failures = 0
-        if isinstance(self._subscription.choice, Pattern):
-            await self._cluster.refresh()
+        is_current = not isinstance(self._subscription.choice, Pattern)
         while True:
             try:
+                if not is_current:
+                    await self._cluster.refresh()
+                    is_current = True
                 return await self._join_once()
             except KafkaError as error:
                 if error.error is Errors.MEMBER_ID_REQUIRED:

@@ -55,10 +55,10 @@ async def ask_leaders(
     topics = {partition.topic for partition in questions}
     for topic in topics:
         cluster.follow_also(topic)
-    if not topics <= cluster.view.topics.keys():
-        await cluster.refresh()
 
     async def attempt() -> None:
+        if not topics <= cluster.view.topics.keys():
+            await cluster.refresh()
         open_questions = {p: q for p, q in questions.items() if p not in answers}
         by_node: dict[Node, dict[TopicPartition, Q]] = {}
         failure: KafkaError | None = None

@@ -253,7 +253,7 @@ class Producer:
     async def _wait_for_partition(self, lane: Lane, index: int) -> None:
         """A partition that is not known may have been added just now."""
         if index >= 0:
-            await self._cluster.refresh()
+            await self._cluster.refresh_within(self._block_s)
         if not 0 <= index < len(lane.queues):
             message = f"topic {lane.topic} has no partition {index}"
             raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, message)

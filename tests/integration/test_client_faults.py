@@ -1,14 +1,16 @@
 """Our client when the cluster is for a moment not what it should be."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import odradek.testing
 import pytest
+from odradek.client.admin import Admin
 from odradek.client.cluster import Cluster
 from odradek.client.consumer import Consumer
 from odradek.client.producer import Producer
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.types import TopicPartition
 
 PATIENCE_S = 20
@@ -83,5 +85,49 @@ def test_records_stay_in_order_when_only_the_first_batch_of_a_producer_is_refuse
                 records = aiter(consumer)
                 values = [(await anext(records)).value for _ in range(200)]
             assert values == [b"%d" % number for number in range(200)]
+
+    asyncio.run(run())
+
+
+async def look_up(where: str) -> None:
+    async with Consumer(bootstrap_servers=where) as consumer:
+        partition = TopicPartition("orders", 0)
+        assert await consumer.beginning_offsets([partition]) == {partition: 0}
+
+
+async def subscribe_to_a_pattern(where: str) -> None:
+    async with Consumer(bootstrap_servers=where, group_id="readers") as consumer:
+        consumer.subscribe(pattern="ord.*")
+        while not consumer.assignment():
+            await consumer.poll(0.1)
+
+
+async def send_to_a_partition(where: str) -> None:
+    async with Producer(bootstrap_servers=where) as producer:
+        await producer.send_and_wait("orders", b"a")
+        with pytest.raises(KafkaError, match="has no partition 7"):
+            await producer.send("orders", b"a", partition=7)
+
+
+async def describe(where: str) -> None:
+    async with Admin(bootstrap_servers=where) as admin:
+        assert len((await admin.describe_cluster()).nodes) == 1
+        assert len(await admin.api_versions()) == 1
+        assert len(await admin.describe_log_dirs()) == 1
+
+
+@pytest.mark.parametrize(
+    "work",
+    [look_up, subscribe_to_a_pattern, send_to_a_partition, describe],
+    ids=lambda f: f.__name__,
+)
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+def test_a_connection_that_breaks_under_a_refresh_is_nobodys_business(
+    work: Callable[[str], Awaitable[None]], nth: int
+) -> None:
+    async def run() -> None:
+        async with broker() as one:
+            one.faults.add(api="Metadata", drop="connection", nth=nth)
+            await work(one.bootstrap_servers)
 
     asyncio.run(run())
