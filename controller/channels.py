@@ -6,6 +6,7 @@ Used by `term` alone; how a request reaches a broker is behind `send`.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
@@ -97,6 +98,7 @@ class Channels:
 
     async def _insist(self, broker_id: int, request: ControlRequest) -> ControlResponse:
         name = type(request).__name__
+        level = logging.WARNING
         while True:
             reason: object = NOT_NOW.name
             try:
@@ -105,7 +107,9 @@ class Channels:
                     return response
             except (OSError, TimeoutError) as error:
                 reason = error
-            log.warning("%s for broker %d is repeated: %s", name, broker_id, reason)
+            log.log(level, "%s for broker %d is repeated: %s", name, broker_id, reason)
+            # Once is enough: a dead broker is tried until its session ends.
+            level = logging.DEBUG
             await asyncio.sleep(RETRY_SECONDS)
 
 
