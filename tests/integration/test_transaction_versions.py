@@ -46,8 +46,8 @@ def make_topic(broker: OdradekBroker, name: str) -> str:
     return name
 
 
-def set_level(port: int, level: int, *, name: str = FEATURE, **how: object) -> tuple[int, str]:
-    update = FeatureUpdateKey(feature=name, max_version_level=level, **how)  # type: ignore[arg-type]
+def set_level(port: int, level: int, *, name: str = FEATURE, **how: int) -> tuple[int, str]:
+    update = FeatureUpdateKey(feature=name, max_version_level=level, **how)
     with RawClient(port) as client:
         answer = client.ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
     assert answer.error_code == 0, answer
