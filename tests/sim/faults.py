@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any, Final
 
+from odradek.controller import paths
+from odradek.controller.tree import Transaction
 from odradek.protocol.types import TopicPartition
 
 from tests.sim import store
@@ -29,6 +31,8 @@ class Nemesis:
         self._clients = clients
         self._random = Random(world.random.random())
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_trap_set = False
+        world.store.on_commit = self._committed
         # Few kinds in each story, so that each gets its turn and the mixture differs.
         kinds = self._kinds()
         self._kinds_here = self._random.sample(kinds, self._random.randint(1, len(kinds)))
@@ -40,6 +44,7 @@ class Nemesis:
             self._kill_all,
             self._stop,
             self._freeze,
+            self._freeze_controller_at_work,
             self._cut_power,
             self._cut_brokers,
             self._isolate,
@@ -65,6 +70,7 @@ class Nemesis:
 
     async def mend(self) -> None:
         """Everything works again."""
+        self._is_trap_set = False
         await self._truce()
         for task in self._tasks:
             task.cancel()
@@ -138,6 +144,29 @@ class Nemesis:
         if machine is not None:
             machine.freeze()
             self._later(self._thaw(machine, self._pause()))
+
+    def _freeze_controller_at_work(self) -> None:
+        """Between what it writes and whom it tells: it goes on when others have taken over."""
+        self._is_trap_set = True
+        self._expire()
+
+    def _committed(self, done: Transaction) -> None:
+        self._witness.stored(done)
+        if self._is_trap_set and any(path.endswith("/state") for path in done.touched):
+            machine = self._controller()
+            if machine is not None and not machine.is_frozen:
+                self._is_trap_set = False
+                machine.freeze()
+                seconds = self.world.store.session_seconds * self._random.uniform(1, 3)
+                self._later(self._thaw(machine, seconds))
+
+    def _controller(self) -> Machine | None:
+        """By the store's word."""
+        node = self.world.store.tree.find(paths.CONTROLLER)
+        lives = {handle.session_id: handle.life for handle in self.world.store.handles}
+        life = None if node is None else lives.get(node.owner)
+        machine = None if life is None else self.world.lives.get(life)
+        return machine if machine is not None and machine.life is life else None
 
     async def _thaw(self, machine: Machine, seconds: float) -> None:
         life = machine.life

@@ -144,7 +144,7 @@ class SimSession:
     def __init__(self, store: SimStore) -> None:
         life = LIFE.get()
         self._store = store
-        self._life = life
+        self.life = life
         self._host = ADDRESS if life is None else life.host
         self.context = copy_context()
         self._state = SessionState.CONNECTED
@@ -166,10 +166,10 @@ class SimSession:
         self._listeners.append(listener)
 
     def life_is_over(self) -> bool:
-        return self._state is SessionState.CLOSED or (self._life is not None and self._life.is_dead)
+        return self._state is SessionState.CLOSED or (self.life is not None and self.life.is_dead)
 
     def is_within_reach(self) -> bool:
-        if self.life_is_over() or (self._life is not None and self._life.is_frozen):
+        if self.life_is_over() or (self.life is not None and self.life.is_frozen):
             return False
         return self._store.network.is_open(self._host, ADDRESS)
 

@@ -8,7 +8,7 @@ watermark has ever passed. A history only grows. From that the promises follow:
 - one leader at most in each epoch; no replica's epoch, and no stored epoch, goes back;
 - a leader's high watermark never goes back within its epoch, nor passes its log's end;
 - what a high watermark passes is what the history says (logs agree below it);
-- a new leader has the whole history (nothing acknowledged is lost by an election);
+- a new leader has the history of all epochs before its own (nothing is lost by an election);
 - every member of the stored in-sync set has the whole history;
 - a restart loses nothing of a disk that kept its power;
 - what a producer is told to be written (acks=all) and what a consumer reads lies in the history, at
@@ -100,6 +100,8 @@ class Copy:
 class History:
     def __init__(self) -> None:
         self.batches: list[Batch] = []
+        # In which epoch each was committed; one that was written in an earlier epoch may wait.
+        self.committed_in: list[int] = []
         self.leaders: dict[int, int] = {}
         self.high_watermarks: dict[int, int] = {}
 
@@ -202,7 +204,9 @@ class Witness:
             other = history.leaders[epoch]
             self._fail(machine, key, f"leads in epoch {epoch}, and so does b{other}")
         if epoch not in history.high_watermarks:
-            self._must_hold(machine.id, key, copy, "was elected")
+            # It may hear of it late, when others have led and committed since.
+            before = bisect_left(history.committed_in, epoch)
+            self._must_hold(machine.id, key, copy, "was elected", before)
         if hw < history.high_watermarks.get(epoch, 0):
             self._fail(machine, key, f"lowered its high watermark to {hw}")
         history.high_watermarks[epoch] = hw
@@ -210,6 +214,7 @@ class Witness:
         for index in range(copy.proven, copy.below(hw)):
             if index >= len(history.batches):
                 history.batches.append(copy.batches[index])
+                history.committed_in.append(epoch)
             elif history.batches[index] != copy.batches[index]:
                 was, now = history.batches[index], copy.batches[index]
                 self._fail(machine, key, f"commits {now} where {was} was committed")
@@ -233,19 +238,20 @@ class Witness:
         elif self.history(key).batches:
             self._world.fail(f"b{member} {why}, and has nothing of {key}")
 
-    def _must_hold(self, machine_id: int, key: Key, copy: Copy, why: str) -> None:
-        """The copy holds the whole history."""
+    def _must_hold(
+        self, machine_id: int, key: Key, copy: Copy, why: str, count: int | None = None
+    ) -> None:
+        """The copy holds the whole history, or so many batches of it."""
         history = self.history(key).batches
-        if copy.batches[copy.proven : len(history)] != history[copy.proven :]:
-            parted = next(
-                (i for i, batch in enumerate(history) if copy.batches[i : i + 1] != [batch])
-            )
+        end = len(history) if count is None else count
+        if copy.batches[copy.proven : end] != history[copy.proven : end]:
+            parted = next(i for i in range(end) if copy.batches[i : i + 1] != [history[i]])
             has = copy.batches[parted] if parted < len(copy.batches) else "nothing"
             self._world.fail(
                 f"b{machine_id} {why}, and has {has} of {key} where {history[parted]} was committed"
             )
         else:
-            copy.proven = len(history)
+            copy.proven = max(copy.proven, end)
 
     def _fail(self, machine: Machine, key: Key, what: str) -> None:
         self._world.fail(f"b{machine.id} {key} {what}")
