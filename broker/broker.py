@@ -284,11 +284,13 @@ class Broker:
 
     async def _join_cluster(self) -> None:
         """Register, take part in the election, wait until the controller has told us all."""
+        # Nodes of brokers that were killed, be it ours or the controller's, outlive them so long.
+        patience = self._static.zookeeper_session_timeout_ms / 1000 * 2
         membership = Membership(
             self.store,
             broker_id=self.id,
             node=self._registration_node,
-            patience_seconds=self._static.zookeeper_session_timeout_ms / 1000 * 2,
+            patience_seconds=patience,
             joined=self._has_joined,
         )
         if self._replication is not None:
@@ -302,7 +304,8 @@ class Broker:
         self._controller.start()
         self._tasks.append(self._loop.create_task(self._watch_controller()))
         try:
-            await asyncio.wait_for(self._orders.until_told(self.id), READY_SECONDS)
+            told = self._orders.until_told(self.id)
+            await asyncio.wait_for(told, max(READY_SECONDS, patience))
         except TimeoutError:
             raise CannotStart("No controller told this broker what to host in time.") from None
 
