@@ -1,10 +1,19 @@
 """Records through librdkafka: written with what became of each, and all that can be read."""
 
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 FLUSH_SECONDS = 60
 
@@ -61,15 +70,18 @@ class Writer:
 
 def read_all(bootstrap: str, topic: str, partitions: int, **settings: object) -> list[int]:
     """Every committed record of a topic, in the order of each partition."""
-    return [
-        n for numbers in read_partitions(bootstrap, topic, partitions).values() for n in numbers
-    ]
+    found = read_partitions(bootstrap, topic, partitions, **settings)
+    return [number for numbers in found.values() for number in numbers]
 
 
 def read_partitions(
     bootstrap: str, topic: str, partitions: int, **settings: object
 ) -> dict[int, list[int]]:
-    """Every committed record of a topic, partition by partition."""
+    """Every committed record of a topic, partition by partition.
+
+    A leader that was just elected shows less for a moment than was committed, but does not say
+    where its log ends before it knows. So that is asked first, and read up to.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -81,7 +93,9 @@ def read_partitions(
             **settings,
         }
     )
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+    wanted = [TopicPartition(topic, index, 0) for index in range(partitions)]
+    ends = {where.partition: _end(consumer, where) for where in wanted}
+    consumer.assign(wanted)
     numbers: dict[int, list[int]] = {index: [] for index in range(partitions)}
     at_end: set[int] = set()
     while len(at_end) < partitions:
@@ -90,7 +104,18 @@ def read_partitions(
         error, index = message.error(), message.partition() or 0
         if error is None:
             numbers[index].append(int(message.value() or b""))
-        elif error.code() == KafkaError._PARTITION_EOF:
+        elif error.code() == KafkaError._PARTITION_EOF and (message.offset() or 0) >= ends[index]:
             at_end.add(index)
     consumer.close()
     return numbers
+
+
+def _end(consumer: Consumer, where: TopicPartition) -> int:
+    deadline = time.monotonic() + FLUSH_SECONDS
+    while time.monotonic() < deadline:
+        # A new leader may say OFFSET_NOT_AVAILABLE, and this client asks only once.
+        with suppress(KafkaException):
+            found = consumer.get_watermark_offsets(where, timeout=10)
+            if found is not None:
+                return int(found[1])
+    raise TimeoutError(f"nobody says where {where} ends")
