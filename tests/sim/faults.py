@@ -99,8 +99,7 @@ class Nemesis:
             leading = [m for m in running if any(p.is_leader for p in m.partitions())]
             running = leading or running
         elif wanted < 0.6:
-            controllers = [m for m in running if m.is_ready and m.broker.is_controller]  # type: ignore[union-attr]
-            running = controllers or running
+            running = [m for m in running if m is self._controller()] or running
         return self._random.choice(running)
 
     def _pause(self) -> float:
