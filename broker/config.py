@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from odradek.broker.config_checks import RACK_AWARE, contradictions
 from odradek.broker.listeners import Listeners, read_listeners
 from odradek.broker.settings.all import BrokerSettings, ListenerScope
-from odradek.broker.settings.unused import why_ignored, why_refused
+from odradek.broker.settings.unused import may_change, why_ignored, why_refused
 from odradek.protocol.checks import Value
 from odradek.protocol.settings import Dynamic, Setting, SettingsError, Source
 from odradek.storage.log_config import LogConfig
@@ -173,7 +173,8 @@ def dynamic_problems(texts: Mapping[str, str], *, for_all_brokers: bool) -> list
     for name, text in texts.items():
         setting = setting_of(name)
         if setting is None:
-            problems.append(f"{name} is not used by this broker")
+            if not may_change(name, for_all_brokers=for_all_brokers):
+                problems.append(f"{name} is not used by this broker")
         elif setting.dynamic is Dynamic.READ_ONLY:
             problems.append(f"{name} cannot be changed while the broker runs")
         elif for_all_brokers and setting.dynamic is Dynamic.PER_BROKER:

@@ -74,6 +74,14 @@ IGNORED: dict[str, str] = {
 }
 
 
+# Of these, what Kafka lets an operator change while a broker runs: for one broker, or for all too.
+CHANGED_FOR_ONE = (
+    *("sasl.kerberos.", "sasl.login.refresh.", "ssl.keymanager.algorithm", "ssl.provider"),
+    *("ssl.secure.random.implementation", "ssl.trustmanager.algorithm"),
+)
+CHANGED_FOR_ALL = ("remote.fetch.max.wait.ms",)
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A setting that is refused unless its value asks for nothing."""
@@ -123,3 +131,12 @@ def why_ignored(name: str) -> str | None:
         ),
         None,
     )
+
+
+def may_change(name: str, *, for_all_brokers: bool) -> bool:
+    """Whether a name without effect may be set while brokers run. Kafka takes every name that it
+    does not know, because code that is plugged in may, and so tools may set what they like."""
+    if why_ignored(name) is None:
+        return True
+    allowed = CHANGED_FOR_ALL if for_all_brokers else (*CHANGED_FOR_ONE, *CHANGED_FOR_ALL)
+    return name.startswith(allowed)

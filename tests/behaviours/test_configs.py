@@ -15,6 +15,7 @@ from odradek.protocol.messages.configs import (
     IncrementalAlterConfigsAlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from odradek.protocol.messages.metadata import MetadataRequest
 
 from tests.behaviours.asking import Asker, batch
 
@@ -194,6 +195,24 @@ def test_broker_settings_change_while_it_runs(asker: Asker) -> None:
             break
     assert (entry.value, entry.config_source) == ("2", FROM_DYNAMIC_BROKER)
     assert alter(asker, here, [("log.cleaner.threads", DELETE, None)], kind=BROKER) == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "for_one", "for_all"),
+    [
+        ("sasl.kerberos.min.time.before.relogin", 0, Errors.INVALID_REQUEST),
+        ("sasl.login.refresh.buffer.seconds", 0, Errors.INVALID_REQUEST),
+        ("no.such.setting", 0, 0),
+        ("security.providers", Errors.INVALID_REQUEST, Errors.INVALID_REQUEST),
+    ],
+)
+def test_broker_settings_without_effect_can_be_set_where_kafka_lets_them(
+    asker: Asker, key: str, for_one: int, for_all: int
+) -> None:
+    me = str(asker.ask(MetadataRequest(topics=[]), 9).brokers[0].node_id)
+    change = [(key, SET, "5")]
+    assert alter(asker, me, change, kind=BROKER, validate_only=True) == for_one
+    assert alter(asker, "", change, kind=BROKER, validate_only=True) == for_all
 
 
 def test_what_a_broker_is_started_with_cannot_be_changed(asker: Asker) -> None:

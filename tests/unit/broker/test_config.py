@@ -197,7 +197,8 @@ def test_a_dynamic_value_that_contradicts_is_refused() -> None:
         ("listeners", "PLAINTEXT://:1", "listeners cannot be set for all brokers, only for each"),
         ("listener.name.a.max.connections", "1", "listener.name.a.max.connections cannot be set"),
         ("num.io.threads", "x", "Invalid value x for configuration num.io.threads"),
-        ("no.such.thing", "1", "no.such.thing is not used by this broker"),
+        ("metric.reporters", "a.B", "metric.reporters is not used by this broker"),
+        ("sasl.kerberos.kinit.cmd", "k", "sasl.kerberos.kinit.cmd is not used by this broker"),
     ],
 )
 def test_what_may_not_be_set_for_all_brokers(name: str, text: str, expected: str) -> None:
@@ -210,6 +211,8 @@ def test_what_may_be_set_for_one_broker() -> None:
         "num.io.threads": "2",
         "listeners": "PLAINTEXT://:1",
         "listener.name.a.ssl.keystore.location": "/k",
+        "sasl.kerberos.kinit.cmd": "k",
+        "no.such.thing": "1",
     }
     assert dynamic_problems(texts, for_all_brokers=False) == []
 
