@@ -22,7 +22,6 @@ from odradek.client.values import OffsetAndMetadata
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.partitions import ElectLeadersRequest
-from odradek.protocol.messages.transactions import EndTxnRequest
 from odradek.protocol.settings import Source
 from odradek.protocol.types import TopicPartition
 
@@ -223,7 +222,6 @@ def test_elections_and_reassignments(bootstrap: str, fresh: Fresh) -> None:
 
 def test_transactions_are_seen_and_ended_from_outside(bootstrap: str, fresh: Fresh) -> None:
     async def run() -> None:
-        await require_api(bootstrap, EndTxnRequest)
         topic = await make_topic(bootstrap, fresh("topic"))
         partition = TopicPartition(topic, 0)
         name = fresh("transactional")

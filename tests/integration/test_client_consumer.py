@@ -14,10 +14,9 @@ from odradek.client.values import (
     OffsetAndTimestamp,
 )
 from odradek.protocol.errors import Errors, KafkaError
-from odradek.protocol.messages.transactions import EndTxnRequest
 from odradek.protocol.types import TopicPartition
 
-from tests.integration.client_room import make_topic, read_all, reading, require_api, take
+from tests.integration.client_room import make_topic, read_all, reading, take
 
 Fresh = Callable[[str], str]
 DEADLINE_S = 30
@@ -346,7 +345,6 @@ def test_interceptors_and_deserializers(bootstrap: str, fresh: Fresh) -> None:
 
 def test_offsets_travel_with_a_transaction(bootstrap: str, fresh: Fresh) -> None:
     async def run() -> None:
-        await require_api(bootstrap, EndTxnRequest)
         source = await make_topic(bootstrap, fresh("source"))
         sink = await make_topic(bootstrap, fresh("sink"))
         partition = TopicPartition(source, 0)

@@ -8,14 +8,12 @@ from odradek.client.partitioner import RoundRobinPartitioner, key_hash
 from odradek.client.producer import Producer
 from odradek.client.values import ProducerRecord, RecordMetadata
 from odradek.protocol.errors import Errors, KafkaError
-from odradek.protocol.messages.transactions import EndTxnRequest
 
 from tests.integration.client_room import (
     make_topic,
     read_all,
     read_with_confluent,
     reading,
-    require_api,
     take,
 )
 
@@ -175,7 +173,6 @@ def test_a_topic_that_cannot_be_is_an_error(bootstrap: str) -> None:
 
 def test_only_committed_transactions_are_read_committed(bootstrap: str, fresh: Fresh) -> None:
     async def run() -> None:
-        await require_api(bootstrap, EndTxnRequest)
         topic = await make_topic(bootstrap, fresh("topic"))
         settings = {"bootstrap_servers": bootstrap, "transactional_id": fresh("transactional")}
         async with Producer(**settings) as producer:
@@ -198,7 +195,6 @@ def test_a_transaction_that_raises_is_aborted_and_the_next_one_works(
     bootstrap: str, fresh: Fresh
 ) -> None:
     async def run() -> None:
-        await require_api(bootstrap, EndTxnRequest)
         topic = await make_topic(bootstrap, fresh("topic"), max_message_bytes="2000")
         settings = {"bootstrap_servers": bootstrap, "transactional_id": fresh("transactional")}
         async with Producer(**settings) as producer:
@@ -230,7 +226,6 @@ def test_a_second_holder_of_a_transactional_id_shuts_the_first_out(
     bootstrap: str, fresh: Fresh
 ) -> None:
     async def run() -> None:
-        await require_api(bootstrap, EndTxnRequest)
         topic = await make_topic(bootstrap, fresh("topic"))
         settings = {"bootstrap_servers": bootstrap, "transactional_id": fresh("transactional")}
         async with Producer(**settings) as first, Producer(**settings) as second:
