@@ -76,12 +76,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--kafka", action="store_true", help=f"measure {KAFKA_NAME} too")
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     for part in ("spark", "spark-connector"):
         if reason := whats_missing(part):
             print(json.dumps({"skipped": reason}))
             return 0
-    rows, rounds = (20_000, 1) if arguments.quick else (500_000, 3)
+    rows, rounds = (20_000, 1) if arguments.quick else (arguments.rows, arguments.rounds)
     with ExitStack() as stack:
         brokers: dict[str, Broker] = {"Odradek": stack.enter_context(odradek())}
         if arguments.kafka:

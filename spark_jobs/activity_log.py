@@ -14,7 +14,7 @@ once by itself and none waits for another.
 from typing import Final
 
 import click
-from odradek.spark_jobs.job import Job, folder_url, job_options, make_topics, wait_for
+from odradek.spark_jobs.job import Job, folder_url, job_options, make_topics, run_queries
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -133,16 +133,14 @@ def activity(
     found = as_records(events(raw("events"), watermark), "user")
     counts = as_records(counted("counts"), "action")
     files = counted("parquet").withColumn("date", F.to_date("start"))
-    queries = [
-        job.to_topic(bad_records(raw("bad")), "bad", topic=outputs[0]),
-        job.to_topic(found, "events", topic=outputs[1]),
-        job.to_topic(counts, "counts", topic=outputs[2]),
-        job.query(files, "parquet")
-        .format("parquet")
-        .partitionBy("date")
-        .start(folder_url(parquet)),
+    to_files = job.query(files, "parquet").format("parquet").partitionBy("date")
+    starts = [
+        job.to_topic(bad_records(raw("bad")), "bad", outputs[0]),
+        job.to_topic(found, "events", outputs[1]),
+        job.to_topic(counts, "counts", outputs[2]),
+        lambda: to_files.start(folder_url(parquet)),
     ]
-    wait_for(session, queries, once=job.once)
+    run_queries(job, session, starts)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ folder with Spark, or with what knows that log.
 """
 
 import click
-from odradek.spark_jobs.job import Job, folder_url, job_options, wait_for
+from odradek.spark_jobs.job import Job, folder_url, job_options, run_queries
 from pyspark.sql import functions as F
 
 
@@ -19,7 +19,7 @@ def archive(job: Job, topics: str, folder: str) -> None:
     session = job.session()
     records = job.source(session, topics).withColumn("date", F.to_date("timestamp"))
     query = job.query(records, "archive").format("parquet").partitionBy("topic", "date")
-    wait_for(session, [query.start(folder_url(folder))], once=job.once)
+    run_queries(job, session, [lambda: query.start(folder_url(folder))])
 
 
 if __name__ == "__main__":

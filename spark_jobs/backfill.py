@@ -7,7 +7,7 @@ they were; partitions are chosen anew unless asked for.
 
 import click
 from odradek.spark_jobs.columns import schema_of
-from odradek.spark_jobs.job import Job, folder_url, job_options, wait_for
+from odradek.spark_jobs.job import Job, folder_url, job_options, run_queries
 
 ARCHIVED = f"{schema_of(includes_headers=True)}, date DATE"
 
@@ -26,8 +26,8 @@ def backfill(job: Job, folder: str, topic: str, keep_partitions: bool) -> None:
     writer = job.query(records, "backfill").format(job.format)
     if job.format == "odradek":
         writer = writer.option("keepTimestamps", "true")
-    query = writer.option("kafka.bootstrap.servers", job.servers).option("topic", topic).start()
-    wait_for(session, [query], once=job.once)
+    target = writer.option("kafka.bootstrap.servers", job.servers).option("topic", topic)
+    run_queries(job, session, [target.start])
 
 
 if __name__ == "__main__":

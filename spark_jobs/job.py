@@ -27,6 +27,8 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 T = TypeVar("T")
 
 FORMATS = ("odradek", "kafka")
+# Starts a query.
+Start = Callable[[], StreamingQuery]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +80,12 @@ class Job:
             return writer.trigger(availableNow=True)
         return writer.trigger(processingTime=self.interval)
 
-    def to_topic(
-        self, frame: DataFrame, name: str, *, topic: str | None = None, servers: str | None = None
-    ) -> StreamingQuery:
-        writer = (
-            self.query(frame, name)
-            .format(self.format)
-            .option("kafka.bootstrap.servers", servers or self.servers)
+    def to_topic(self, frame: DataFrame, name: str, topic: str) -> Start:
+        writer = self.query(frame, name).format(self.format)
+        start: Start = (
+            writer.option("kafka.bootstrap.servers", self.servers).option("topic", topic).start
         )
-        return (writer if topic is None else writer.option("topic", topic)).start()
+        return start
 
 
 def job_options(name: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
@@ -166,8 +165,14 @@ def in_a_sentence(work: Callable[[], T]) -> T:
     sys.exit(1)
 
 
-def wait_for(session: SparkSession, queries: list[StreamingQuery], *, once: bool) -> None:
-    """Until a query fails, which fails the job, or all are done, or somebody says stop."""
+def run_queries(job: Job, session: SparkSession, starts: list[Start]) -> None:
+    """Run the queries of a job until one fails, which fails the job, or somebody says stop.
+
+    With --once they run one after another. Else they start one after another: each has Python
+    processes to start, to which Spark gives ten seconds and no more, and a small machine needs
+    them when several start at once.
+    """
+    queries: list[StreamingQuery] = []
 
     def stop(*_: object) -> None:
         for query in queries:
@@ -175,16 +180,26 @@ def wait_for(session: SparkSession, queries: list[StreamingQuery], *, once: bool
 
     signal.signal(signal.SIGTERM, stop)
     try:
-        if once:
-            for query in queries:
+        for start in starts:
+            query = start()
+            queries.append(query)
+            if job.once:
                 query.awaitTermination()
-        else:
+            else:
+                _wait_until_it_runs(query)
+        if not job.once:
             session.streams.awaitAnyTermination()
     except KeyboardInterrupt:
-        stop()
+        print("odradek: stopping", file=sys.stderr)
     finally:
         stop()
         session.stop()
+
+
+def _wait_until_it_runs(query: StreamingQuery) -> None:
+    while query.status["message"].startswith("Initializing"):
+        if query.awaitTermination(0.2):
+            return
 
 
 def make_topics(servers: str, topics: list[str], partitions: int) -> None:

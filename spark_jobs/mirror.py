@@ -5,7 +5,7 @@ are the other cluster's own. Topics must be there, with at least as many partiti
 """
 
 import click
-from odradek.spark_jobs.job import Job, job_options, wait_for
+from odradek.spark_jobs.job import Job, job_options, run_queries
 from pyspark.sql import functions as F
 
 
@@ -23,8 +23,7 @@ def mirror(job: Job, topics: str, target: str, prefix: str) -> None:
     writer = job.query(copies, "mirror").format(job.format)
     if job.format == "odradek":
         writer = writer.option("keepTimestamps", "true")
-    query = writer.option("kafka.bootstrap.servers", target).start()
-    wait_for(session, [query], once=job.once)
+    run_queries(job, session, [writer.option("kafka.bootstrap.servers", target).start])
 
 
 if __name__ == "__main__":

@@ -2,15 +2,17 @@
 
 A task of a streaming query has a name that outlives crashes: the query's id, which is in the
 checkpoint, and the task's number. The name is its transactional id, so a second attempt shuts the
-first one out. With the rows the transaction commits an offset to the group of the query,
+first one out. With the rows the transaction commits an offset to a group of the same name,
 
-    group odradek-sink-<query id>, <a topic it wrote to>-<number of the task>: batch id + 1
+    group odradek-sink-<query id>-<number of the task>, <a topic it wrote to>-0: batch id + 1
 
 so a task that is repeated, by Spark or by a driver that was killed, finds its batch there and
 writes nothing. This counts on a repeated batch being cut into the same tasks, which holds while
 the query's plan, its options and the number of shuffle partitions stay.
 
-A batch query has no such name: one is drawn for each job, and its group deleted after it.
+One group for each task, as an offset must belong to a partition that exists, and there may be more
+tasks than partitions. A batch query has no such name: one is drawn for each job, and its groups are
+deleted after it.
 """
 
 import asyncio
@@ -41,7 +43,7 @@ from pyspark.sql.types import StructType
 
 log = logging.getLogger(__name__)
 
-GROUP_PREFIX: Final = "odradek-sink-"
+PREFIX: Final = "odradek-sink-"
 # How Spark tells tasks to which batch of which streaming query they belong.
 QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
@@ -52,6 +54,8 @@ DEFAULTS: Final = {
     "batch.size": "262144",
     "transaction.timeout.ms": "300000",
 }
+# A group that stays behind is untidy, and not worth waiting long for a cluster that is gone.
+FORGET_SOON: Final = {"default.api.timeout.ms": "5000"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,9 @@ class Attempt:
     batch_id: int
 
     @property
-    def group_id(self) -> str:
-        return f"{GROUP_PREFIX}{self.writer_id}"
-
-    @property
-    def transactional_id(self) -> str:
-        return f"{self.group_id}-{self.task}"
+    def name(self) -> str:
+        """The transactional id, and the group that says which batches are done."""
+        return f"{PREFIX}{self.writer_id}-{self.task}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +110,25 @@ class BatchWriter(DataSourceArrowWriter):
         return run(write_rows(self._options, attempt, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._forget()
+        self._forget(len(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._forget()
+        self._forget(len(messages))
 
-    def _forget(self) -> None:
-        """Delete the group that said which tasks are done."""
+    def _forget(self, tasks: int) -> None:
+        """Delete the groups that said which tasks are done."""
         if not self._options.is_exactly_once:
             return
-        group_id = Attempt(self._writer_id, 0, 0).group_id
+        groups = [Attempt(self._writer_id, task, 0).name for task in range(tasks)]
 
         async def delete(admin: Admin) -> None:
-            await admin.delete_groups([group_id])
+            await admin.delete_groups(groups)
 
         try:
-            with SyncAdmin(admin_settings(self._options.kafka)) as admin:
+            with SyncAdmin(FORGET_SOON | admin_settings(self._options.kafka)) as admin:
                 admin.run(delete)
         except KafkaError as error:
-            log.warning("group %s could not be deleted: %s", group_id, error)
+            log.warning("groups of %s could not be deleted: %s", self._writer_id, error)
 
 
 def run(work: Coroutine[object, object, Written]) -> Written:
@@ -147,7 +148,7 @@ async def write_rows(
     if not options.is_exactly_once:
         async with Producer(settings) as producer:
             return Written(await _send(producer, options, first, batches), was_there=False)
-    settings["transactional.id"] = attempt.transactional_id
+    settings["transactional.id"] = attempt.name
     async with Producer(settings) as producer:
         # First take over the name: whatever an older attempt has begun is over after this.
         await producer.init_transactions()
@@ -156,22 +157,17 @@ async def write_rows(
             return Written(rows, was_there=True)
         async with producer.transaction():
             rows = await _send(producer, options, first, batches)
-            marker = TopicPartition(_topic_of(options, first), attempt.task)
+            marker = TopicPartition(_topic_of(options, first), 0)
             done = OffsetAndMetadata(attempt.batch_id + 1, f"batch {attempt.batch_id}: {rows} rows")
-            await producer.send_offsets_to_transaction(
-                {marker: done}, GroupMetadata(attempt.group_id)
-            )
+            await producer.send_offsets_to_transaction({marker: done}, GroupMetadata(attempt.name))
         return Written(rows, was_there=False)
 
 
 async def _is_written(options: SinkOptions, attempt: Attempt) -> bool:
     """Whether an earlier attempt at this part committed, now that no other can any more."""
     async with Admin(admin_settings(options.kafka)) as admin:
-        committed = await admin.list_group_offsets(attempt.group_id)
-    return any(
-        partition.partition == attempt.task and position.offset > attempt.batch_id
-        for partition, position in committed.items()
-    )
+        committed = await admin.list_group_offsets(attempt.name)
+    return any(position.offset > attempt.batch_id for position in committed.values())
 
 
 async def _send(

@@ -49,7 +49,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OdradekBroker]:
-    with OdradekBroker(tmp_path_factory.mktemp("broker")) as made:
+    # Records of years ago are written here, and must stay.
+    kept = {"log.retention.ms": -1}
+    with OdradekBroker(tmp_path_factory.mktemp("broker"), overrides=kept) as made:
         yield made
 
 
