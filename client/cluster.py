@@ -61,6 +61,8 @@ class Cluster:
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = float("-inf")
         self._is_stale = False
+        # How many answers in a row had topics with errors that pass.
+        self._incomplete = 0
         self._renewal: asyncio.TimerHandle | None = None
         self._coordinators: dict[tuple[CoordinatorKind, str], Node] = {}
         self._is_closed = False
@@ -163,6 +165,12 @@ class Cluster:
             self.settings.retry_backoff_max_ms if failed else self.settings.metadata_max_age_ms
         )
         self._renew_at(loop.time() + pause_ms / 1000)
+        if any(Errors.of(topic.error).retriable for topic in self.view.topics.values()):
+            # Somebody waits for a topic that is not there yet, or has no leaders.
+            self._incomplete += 1
+            self._renew_at(loop.time() + self.backoff.pause_s(self._incomplete))
+        else:
+            self._incomplete = 0
         if is_stale:
             self.refresh_soon()
 

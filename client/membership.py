@@ -52,6 +52,7 @@ from odradek.protocol.types import TopicPartition
 log = logging.getLogger(__name__)
 
 NO_GENERATION: Final = -1
+NOT_KNOWN: Final = -1
 # A coordinator may need this much longer than the rebalance itself.
 JOIN_GRACE_S: Final = 5.0
 
@@ -72,7 +73,8 @@ class Joined:
     assigned: list[TopicPartition]
     assignor: str
     is_leader: bool
-    # The topics of the whole group with their partition counts, as its leader saw them.
+    # The topics of the whole group with their partition counts, as its leader saw them; 0 where
+    # there is no such topic, NOT_KNOWN where it could not be told.
     counts: dict[str, int]
     topics: frozenset[str]
 
@@ -208,16 +210,18 @@ class Membership:
         view = self._cluster.view
         if self._subscription.topics(view) != joined.topics:
             self.join_again("the subscribed topics changed")
-        elif joined.is_leader and joined.counts != self._counts(joined.counts):
+        elif joined.is_leader and has_changed(joined.counts, self._counts(joined.counts)):
             self.join_again("topics of the group changed")
 
     def _counts(self, topics: "dict[str, int] | set[str]") -> dict[str, int]:
-        view = self._cluster.view
-        return {
-            name: view.topics[name].partition_count
-            for name in topics
-            if name in view.topics and not view.topics[name].error
-        }
+        counts = {}
+        for name in topics:
+            topic = self._cluster.view.topics.get(name)
+            if topic is None or topic.error not in (Errors.NONE, Errors.UNKNOWN_TOPIC_OR_PARTITION):
+                counts[name] = NOT_KNOWN
+            else:
+                counts[name] = 0 if topic.error else topic.partition_count
+        return counts
 
     # Joining
 
@@ -313,10 +317,11 @@ class Membership:
         topics = {topic for member in members for topic in member.topics}
         for topic in topics:
             self._cluster.follow_also(topic)
-        if any(topic not in self._cluster.view.topics for topic in topics):
+        if NOT_KNOWN in self._counts(topics).values():
             await self._cluster.refresh()
         counts = self._counts(topics)
-        assignment = share_out(assignor, members, counts)
+        existing = {name: count for name, count in counts.items() if count > 0}
+        assignment = share_out(assignor, members, existing)
         shares = [
             SyncGroupRequestAssignment(member_id=name, assignment=encode_assignment(partitions))
             for name, partitions in assignment.items()
@@ -414,6 +419,11 @@ class Membership:
         if self._subscription.uses_group:
             await self._revoke(list(self._subscription.partitions))
         await self.leave("the consumer was closed")
+
+
+def has_changed(before: dict[str, int], now: dict[str, int]) -> bool:
+    """Whether topics came, grew or went; one that cannot be told of at the moment did not."""
+    return any(now[name] not in (NOT_KNOWN, count) for name, count in before.items())
 
 
 def _check(code: int) -> None:

@@ -131,3 +131,56 @@ def test_a_connection_that_breaks_under_a_refresh_is_nobodys_business(
             await work(one.bootstrap_servers)
 
     asyncio.run(run())
+
+
+@asynccontextmanager
+async def member(where: str, topic: str) -> AsyncIterator[Consumer]:
+    async with Consumer(
+        bootstrap_servers=where, group_id="readers", allow_auto_create_topics=False, **QUIET
+    ) as consumer:
+        consumer.subscribe([topic])
+        yield consumer
+
+
+async def until_assigned(consumer: Consumer) -> None:
+    while not consumer.assignment():
+        await consumer.poll(0.05)
+
+
+@pytest.mark.parametrize("answers", [1, 2, 3, 5])
+def test_a_group_shares_out_a_topic_that_had_no_leader_at_first(answers: int) -> None:
+    async def run() -> None:
+        async with broker() as one:
+            one.faults.add(
+                api="Metadata", topic="orders", error="LEADER_NOT_AVAILABLE", times=answers
+            )
+            async with member(one.bootstrap_servers, "orders") as consumer:
+                await until_assigned(consumer)
+
+    asyncio.run(run())
+
+
+def test_a_group_shares_out_a_topic_that_comes_later() -> None:
+    async def run() -> None:
+        async with broker() as one, member(one.bootstrap_servers, "late") as consumer:
+            while not consumer.group_metadata().generation_id > 0:
+                await consumer.poll(0.05)
+            assert not consumer.assignment()
+            await asyncio.to_thread(one.create_topics, ["late"])
+            await until_assigned(consumer)
+
+    asyncio.run(run())
+
+
+def test_a_group_does_not_share_out_anew_when_a_leader_is_missing_for_a_moment() -> None:
+    async def run() -> None:
+        async with broker() as one, member(one.bootstrap_servers, "orders") as consumer:
+            await until_assigned(consumer)
+            generation = consumer.group_metadata().generation_id
+            await lose_the_leader(one, consumer._cluster, 2)
+            while consumer._cluster.view.topics["orders"].error:
+                await consumer.poll(0.05)
+            assert consumer.group_metadata().generation_id == generation
+            assert consumer.assignment()
+
+    asyncio.run(run())
