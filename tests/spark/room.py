@@ -95,7 +95,10 @@ def make_topic(servers: str, name: str, partitions: int = 2) -> None:
 def fill(servers: str, topic: str, values: Iterable[str], **more: object) -> None:
     """Write values, each under a key of its last two characters."""
     with SyncProducer(bootstrap_servers=servers, linger_ms=5) as producer:
-        sent = [producer.send(topic, v, key=v[-2:], **more) for v in values]  # type: ignore[arg-type]
+        sent = [
+            producer.send(topic, value, key=value[-2:], **more)  # type: ignore[arg-type]
+            for value in values
+        ]
         for outcome in sent:
             outcome.result(60)
 
