@@ -25,10 +25,9 @@ FIRST_START = """
 import time
 began = time.perf_counter()
 import odradek.testing
-odradek.testing.Broker().start()
+broker = odradek.testing.Broker().start()
 print((time.perf_counter() - began) * 1000)
-import os
-os._exit(0)
+broker.close()
 """
 PLUGIN = """
 import time, pytest
