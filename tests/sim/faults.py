@@ -8,6 +8,7 @@ others went before anyone noticed, lose records in Kafka's ZooKeeper mode, too.
 """
 
 import asyncio
+import errno
 from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any, Final
@@ -46,6 +47,7 @@ class Nemesis:
             self._freeze,
             self._freeze_controller_at_work,
             self._cut_power,
+            self._break_disk,
             self._cut_brokers,
             self._isolate,
             self._cut_from_store,
@@ -79,6 +81,7 @@ class Nemesis:
         self.world.network.delay_seconds = SWIFT
         self.world.network.loss = 0.0
         for machine in self.world.machines.values():
+            machine.repair_disk()
             if machine.is_frozen:
                 machine.thaw()
         for machine in self.world.machines.values():
@@ -180,12 +183,31 @@ class Nemesis:
             self._witness.lost_power(machine)
             self._later(self._start_again(machine, self._pause()))
 
+    def _break_disk(self) -> None:
+        """The broker ends when it meets that, and comes back when the disk is repaired."""
+        machine = self._victim()
+        if machine is not None and not machine.is_disk_broken:
+            machine.break_disk(
+                self._random.choice(("write", "sync", "open", "replace")),
+                on_call=self._random.randint(1, 50),
+                error=self._random.choice((errno.EIO, errno.ENOSPC)),
+            )
+            self._later(self._repair(machine, self._pause()))
+
+    async def _repair(self, machine: Machine, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        machine.repair_disk()
+        await self._start_again(machine, 0.0)
+
     def _all_is_well(self) -> bool:
         network = self.world.network
         return (
             not network.cuts
             and network.delay_seconds == SWIFT
-            and all(m.is_ready and not m.is_frozen for m in self.world.machines.values())
+            and all(
+                m.is_ready and not (m.is_frozen or m.is_disk_broken)
+                for m in self.world.machines.values()
+            )
         )
 
     def _all_are_in_sync(self) -> bool:

@@ -81,6 +81,7 @@ class Machine:
         self.broker: Broker | None = None
         self._lives = 0
         self.is_ready = False
+        self.is_disk_broken = False
 
     @property
     def is_running(self) -> bool:
@@ -124,7 +125,21 @@ class Machine:
                 return
 
     def _gave_up(self, reason: str) -> None:
-        self._world.fail(f"b{self.id} gave up: {reason}")
+        """The process ends at once; only a broken disk is a reason."""
+        if self.is_disk_broken and self.life is not None:
+            self.kill()
+        else:
+            self._world.fail(f"b{self.id} gave up: {reason}")
+
+    def break_disk(self, operation: str, *, on_call: int, error: int) -> None:
+        """From so many calls on, an operation fails."""
+        self._world.note(f"break the disk of b{self.id}: {operation} fails from call {on_call} on")
+        self.is_disk_broken = True
+        self.files.fail(operation, on_call=on_call, error=error, sticky=True)
+
+    def repair_disk(self) -> None:
+        self.is_disk_broken = False
+        self.files.heal()
 
     def kill(self) -> None:
         self._end(is_power_cut=False)
