@@ -7,6 +7,7 @@ sync and equal. What must hold throughout is the witness's business; the end is 
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ PEACE_SECONDS: Final = 20.0
 REST_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.1
 PASSING: Final = "passing"
+ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 # What goes wrong first tells most.
 MAX_FAILURES: Final = 3
 
@@ -282,7 +284,8 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         room = record.name.rpartition(".")[2]
-        self._world.note(f"{LIFE.get()} {room}: {record.getMessage()}")
+        # Where an object lies in memory is no part of the story.
+        self._world.note(ADDRESS.sub("", f"{LIFE.get()} {room}: {record.getMessage()}"))
 
 
 @contextmanager
