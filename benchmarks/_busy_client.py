@@ -51,7 +51,7 @@ class BusyClient:
 Rounds = Sequence[Sequence[float]]
 
 
-def disturbance_row(name: str, disturbed: Rounds, alone: Rounds, limit: float) -> Row:
+def disturbance_row(name: str, disturbed: Rounds, alone: Rounds, limit: float | None) -> Row:
     """The 99th percentile with neighbours, beside that without them."""
     more = {
         f"{title}_{label}_us": round(median(percentile(r, share) for r in rounds))

@@ -42,27 +42,40 @@ _WAIT_SECONDS = 60.0
 
 def cold_rows(*, quick: bool) -> Iterator[Row]:
     megabytes, rounds = (400, 3) if quick else (1000, 7)
-    alone, disturbed, speeds, shares = [], [], [], []
+    alone, warm, disturbed, speeds, shares = [], [], [], [], []
     with odradek(log_segment_bytes=_SEGMENT_BYTES) as broker:
         topic_id = write_old_data(broker, megabytes)
         with BusyClient(broker) as client:
             client.round(_ROUND_SECONDS)
             for _ in range(rounds):
                 alone.append(client.round(_ROUND_SECONDS))
+                samples, _, _ = _beside_a_reader(client, broker, topic_id)
+                warm.append(samples)
                 drop_from_cache(broker.data_dir / f"{TOPIC}-0")
                 before = disk_reads_mb(broker)
-                with catch_up(broker, topic_id) as reader:
-                    samples: list[float] = []
-                    while not reader.poll():
-                        samples += client.round(_SLICE_SECONDS)
-                    read_mb, seconds = reader.recv()
+                samples, read_mb, seconds = _beside_a_reader(client, broker, topic_id)
                 disturbed.append(samples)
                 speeds.append(read_mb / seconds)
                 shares.append((disk_reads_mb(broker) - before) / read_mb)
+    # What three processes cost each other on the cores there are, without any disk.
+    name = "p99 of a busy client beside a reader of data in memory"
+    yield disturbance_row(name, warm, alone, None)
     name = "p99 of a busy client beside a cold reader"
     yield disturbance_row(name, disturbed, alone, LIMIT_OF_P99)
     share = round(median(shares), 2)
     yield reading("the cold reader meanwhile", median(speeds), "MB/s", share_from_disk=share)
+
+
+def _beside_a_reader(
+    client: BusyClient, broker: Broker, topic_id: bytes
+) -> tuple[list[float], float, float]:
+    """The client's latencies while another reads all; how many MB that were, in what time."""
+    samples: list[float] = []
+    with catch_up(broker, topic_id) as reader:
+        while not reader.poll():
+            samples += client.round(_SLICE_SECONDS)
+        read_mb, seconds = reader.recv()
+    return samples, read_mb, seconds
 
 
 def write_old_data(broker: Broker, megabytes: int) -> bytes:
