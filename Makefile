@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help serve test test-cluster setup check format fast unit slow bench bench-quick lock
-.PHONY: types clean pipeline spark-test sim
+.PHONY: types clean pipeline spark-test sim test-spark test-suites
 
 BIN := .venv/bin
 PACKAGES := protocol client storage controller replication broker spark_jobs testing
@@ -17,16 +17,21 @@ help: ## list the targets
 serve: .runtime ## run a broker on port 9092; needs nothing but Python
 	@exec $(BIN)/odradek serve $(ARGS)
 
-test: setup check ## set up all that tests need, check, and run every test
+test: setup check ## set up all that tests need, check, and run all but Spark's and other people's
 	@echo "unit tests"; ODRADEK_ALL_EXAMPLES=1 $(PYTEST) -n 2 --dist loadgroup tests/unit tests/tidy
 	@echo "simulated clusters"; $(PYTEST) -n 2 tests/sim
 	@echo "long tests"; $(PYTEST) -n 2 tests/long
-	@echo "tests on real servers"; $(PYTEST) $(foreach folder,unit tidy sim long cluster,\
-		--ignore=tests/$(folder)) tests
+	@echo "tests on real servers"; $(PYTEST) tests/behaviours tests/clients tests/integration
 	@echo "clusters on ZooKeeper"; $(PYTEST) tests/cluster
 
 sim: .dev ## a thousand stories of a simulated cluster under faults (docs/simulation.md)
 	@$(PYTEST) -n 2 tests/sim
+
+test-spark: setup ## sources, sinks and jobs on a real Spark
+	@$(PYTEST) tests/spark
+
+test-suites: setup ## other people's test suites, those that take minutes
+	@$(PYTEST) tests/conformance
 
 test-cluster: setup ## kill, freeze and restart brokers of a cluster on ZooKeeper
 	@$(PYTEST) tests/cluster

@@ -1,7 +1,7 @@
 """What passes on Apache Kafka 3.9 passes here: other people's tests, the part that runs quickly.
 
-librdkafka's own tests are not here: building them takes minutes and running them twenty more.
-`make conformance` runs everything.
+`make test-suites` runs it. librdkafka's own tests are not here: building them takes minutes and
+running them twenty more. `make conformance` runs everything.
 """
 
 import pytest
