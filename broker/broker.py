@@ -84,8 +84,7 @@ class Broker:
         shared_store: EmbeddedStore | None = None,
         make_socket: MakeSocket = socket.socket,
     ) -> None:
-        """`on_fatal` is called when the broker cannot go on, with the reason. Brokers that share a
-        store are a cluster, as are those of one ZooKeeper."""
+        """`on_fatal` hears why the broker cannot go on. Brokers that share a store are a cluster."""
         self._static = config
         self._loop = loop
         self._clock = clock
@@ -97,6 +96,7 @@ class Broker:
         self._make_socket = make_socket
         self._is_clustered = shared_store is not None or not config.is_single
         self.epoch = -1
+        self._is_hosting = False
         self._threads = ThreadPoolExecutor(config.background_threads, "odradek")
         self._undo: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -132,6 +132,7 @@ class Broker:
         await self._load_logs()
         self._metadata = MetadataCache()
         self.replicas = await self._make_replicas()
+        self._is_hosting = True
         self._coordinators = Coordinators(
             lambda: self._configs.broker,
             broker_id=self.id,
@@ -401,10 +402,11 @@ class Broker:
         self._undo += [maintenance.stop, cleaner.stop, self._coordinators.close]
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        """From any thread that met the failure."""
         self._loop.call_soon_threadsafe(self._leave_directory, directory)
 
     def _leave_directory(self, directory: LogDirectory) -> None:
+        if not self._is_hosting:
+            return  # whoever loads the logs sees it
         self.replicas.fail(list(directory.logs))
         if not self._logs.online:
             self._on_fatal("no log directory is left")
