@@ -84,7 +84,7 @@ class Broker:
         shared_store: EmbeddedStore | None = None,
         make_socket: MakeSocket = socket.socket,
     ) -> None:
-        """`on_fatal` hears why the broker cannot go on. Brokers that share a store are a cluster."""
+        """`on_fatal` hears why a broker cannot go on. Brokers that share a store are a cluster."""
         self._static = config
         self._loop = loop
         self._clock = clock

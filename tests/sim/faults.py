@@ -24,8 +24,6 @@ from tests.sim.witness import Witness
 from tests.sim.world import Machine, World
 
 POLL_SECONDS: Final = 0.1
-
-
 # Stories with failing disks are for finding out; not all that they found is mended.
 BREAKS_DISKS: Final = bool(os.environ.get("ODRADEK_SIM_DISKS"))
 
