@@ -40,6 +40,7 @@ VERBS: Final = {
     "config": ("odradek.client.cli_configs", "Read and change settings of topics and brokers."),
     "api-versions": ("odradek.client.cli_cluster", "Show which APIs a broker speaks."),
     "health": ("odradek.client.cli_cluster", "Check that a cluster answers and is whole."),
+    "bench": ("odradek.client.cli_bench", "Measure what a cluster does for one client."),
 }
 
 

@@ -195,11 +195,53 @@ async def _run_aiokafka(job: Job, stop: Stop) -> None:
         await consumer.stop()
 
 
+def run_odradek(job: Job, stop: Stop) -> None:
+    asyncio.run(_run_odradek(job, stop))
+
+
+async def _run_odradek(job: Job, stop: Stop) -> None:
+    from odradek.client.consumer import Consumer
+    from odradek.client.subscription import RebalanceListener
+    from odradek.protocol.errors import KafkaError
+
+    class Listener(RebalanceListener):
+        async def on_partitions_assigned(self, assigned: Any) -> None:
+            say("assigned", numbers(assigned))
+
+        async def on_partitions_revoked(self, revoked: Any) -> None:
+            say("revoked", numbers(revoked))
+
+        async def on_partitions_lost(self, lost: Any) -> None:
+            say("revoked", numbers(lost))
+
+    async with Consumer(
+        bootstrap_servers=job.bootstrap,
+        group_id=job.group,
+        group_instance_id=job.instance,
+        partition_assignment_strategy=job.assignor,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=500,
+    ) as consumer:
+        consumer.subscribe([job.topic], listener=Listener())
+        while not stop.asked:
+            records = await consumer.poll(0.2)
+            for record in records:
+                say("got", record.partition, record.offset)
+            if records:
+                try:
+                    await consumer.commit()
+                except KafkaError as error:
+                    say("error", error.error.name)
+
+
 LIBRARIES: dict[str, Callable[[Job, Stop], None]] = {
     "confluent": run_confluent,
     "confluent-consumer": run_confluent_consumer,
     "kafka-python": run_kafka_python,
     "aiokafka": run_aiokafka,
+    "odradek": run_odradek,
 }
 
 

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from scripts.parts import KAFKA_ON_KRAFT
-from tests.support.java import java_command
+from tests.support.java import SMALL_JVM, java_command
 from tests.support.processes import Process
 
 PROGRAM = Path(__file__).with_name("group_member.py")
@@ -91,9 +91,11 @@ class Party:
         where = [self.bootstrap, self.group, wants or self.topic]
         static = [] if instance is None else [instance]
         command: list[str | Path]
-        if library == "java-consumer":
-            program = str(JAVA_PROGRAM)
-            command = [*java_command(KAFKA_ON_KRAFT, program, *where, *static, log_level="warn")]
+        if library.startswith("java-"):
+            # Java's client, under the protocol that its name ends with.
+            jvm = (*SMALL_JVM, f"-Dgroup.protocol={library.removeprefix('java-')}")
+            arguments = [str(JAVA_PROGRAM), *where, *static]
+            command = [*java_command(KAFKA_ON_KRAFT, *arguments, log_level="warn", jvm=jvm)]
         else:
             command = [sys.executable, PROGRAM, library, *where, assignor, *static]
         member = Member(command, f"{library}-{len(self.everyone)}")

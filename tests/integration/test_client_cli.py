@@ -112,6 +112,17 @@ def test_the_cluster_is_looked_at(run: Run) -> None:
     assert run("health").stdout.endswith("healthy\n")
 
 
+def test_a_cluster_is_measured_and_left_as_it_was(run: Run) -> None:
+    before = run("topic", "list").stdout
+    rows = json.loads(run("bench", "-n", "500", "-s", "10", "-p", "3", "--json").stdout)
+    assert [row["what"] for row in rows] == ["send", "send and wait", "read"]
+    assert [row["records"] for row in rows] == [500, 500, 1001]
+    assert all(row["per_second"] > 0 for row in rows)
+    assert rows[1]["p50_ms"] <= rows[1]["p99_ms"]
+    assert "send and wait" in run("bench", "-n", "10").stdout
+    assert run("topic", "list").stdout == before
+
+
 def test_wrong_usage_and_absent_clusters_have_their_own_exit_codes(run: Run, fresh: Fresh) -> None:
     assert "means nothing" in run("consume", "topic", "-F", "%q", code=2).stderr
     assert "Unknown configuration" in run("topic", "list", "-X", "no.such=1", code=2).stderr

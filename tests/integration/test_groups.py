@@ -41,6 +41,10 @@ ASSIGNORS = [
     ("aiokafka", "range"),
     ("aiokafka", "roundrobin"),
     ("aiokafka", "sticky"),
+    ("odradek", "range"),
+    ("odradek", "roundrobin"),
+    ("odradek", "sticky"),
+    ("odradek", "cooperative-sticky"),
 ]
 
 
@@ -65,8 +69,9 @@ def test_members_share_come_and_go(party: Party, library: str, assignor: str) ->
 
 
 def test_clients_of_all_libraries_share_one_group(party: Party) -> None:
-    members = [party.join(library) for library in ("confluent", "kafka-python", "aiokafka")]
-    party.wait_shared(members, each=2)
+    libraries = ("odradek", "confluent", "java-classic", "kafka-python", "aiokafka", "odradek")
+    members = [party.join(library) for library in libraries]
+    party.wait_shared(members, each=1)
     party.send(600)
     party.wait_all_read()
 

@@ -12,16 +12,17 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * One member of a consumer group of the consumer protocol, with the lines of group_member.py.
+ * One member of a consumer group, with the lines of group_member.py.
  *
- * <p>Arguments: BOOTSTRAP GROUP TOPIC [INSTANCE_ID]; a topic that begins with ^ is a pattern.
+ * <p>Arguments: BOOTSTRAP GROUP TOPIC [INSTANCE_ID]; a topic that begins with ^ is a pattern. The
+ * property group.protocol is classic or consumer.
  */
 public class GroupMember {
     public static void main(String[] args) throws InterruptedException {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", args[0]);
         settings.put("group.id", args[1]);
-        settings.put("group.protocol", "consumer");
+        settings.put("group.protocol", System.getProperty("group.protocol", "consumer"));
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");
         if (args.length > 3) {
