@@ -12,9 +12,9 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_config import GroupConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.internal_topics import internal_topics
-from odradek.broker.coordinator.partition_log import PartitionLog
 from odradek.broker.coordinator.placement import GROUP_TOPIC
 from odradek.broker.coordinator.topic_shapes import TopicShapes
+from odradek.broker.coordinator_topic import CoordinatorTopic
 from odradek.broker.handlers.groups import GroupsHandler
 from odradek.broker.handlers.groups_admin import GroupsAdminHandler
 from odradek.broker.handlers.groups_consumer import ConsumerGroupsHandler
@@ -26,8 +26,6 @@ from odradek.broker.routes import AnyRoute
 from odradek.controller.topics import NewTopic
 from odradek.protocol.clock import Clock
 from odradek.protocol.errors import Errors
-from odradek.protocol.types import TopicPartition
-from odradek.replication.partition import Partition
 from odradek.replication.replicas import Replicas
 
 _log = logging.getLogger(__name__)
@@ -47,19 +45,27 @@ class GroupService:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._topics = internal_topics(config)
-        self._replicas = replicas
         self._metadata = metadata
         self._clock = clock
         self._loop = loop
+        group_config = GroupConfig.of(config)
+        topic = CoordinatorTopic(
+            GROUP_TOPIC,
+            replicas=replicas,
+            metadata=metadata,
+            loop=loop,
+            default_partitions=group_config.partitions,
+        )
+        self.partition_count = topic.partition_count
         self.coordinator = GroupCoordinator(
-            GroupConfig.of(config),
+            group_config,
             clock=clock,
             loop=loop,
-            open_log=self._open_log,
-            partition_count=self.partition_count,
+            open_log=topic.open_log,
+            partition_count=topic.partition_count,
             topics=TopicShapes(lambda: metadata.view.topics),
         )
-        replicas.listen(self._role_changed)
+        topic.tell(self.coordinator.runtime)
         metadata.listen_for_deletions(self.coordinator.topics_deleted)
 
     def routes(self, identity: Identity, create_topics: CreateTopics) -> Iterator[AnyRoute]:
@@ -92,24 +98,3 @@ class GroupService:
         outcomes = await create_topics([new])
         if outcomes.get(name, Errors.NONE) is not Errors.NONE:
             _log.warning("%s cannot be created now: %s", name, outcomes[name].name)
-
-    def partition_count(self) -> int:
-        """How many partitions the topic of groups has, or will have."""
-        topic = self._metadata.view.topics.get(GROUP_TOPIC)
-        return self.coordinator.config.partitions if topic is None else len(topic.partitions)
-
-    def _open_log(self, partition: int, epoch: int) -> PartitionLog:
-        hosted = self._replicas.hosted(TopicPartition(GROUP_TOPIC, partition))
-        return PartitionLog(hosted, epoch, loop=self._loop)
-
-    def _role_changed(self, partition: Partition) -> None:
-        topic, index = partition.where
-        if topic != GROUP_TOPIC:
-            return
-        runtime = self.coordinator.runtime
-        if partition.is_leader:
-            runtime.elected(index, partition.leader_epoch)
-        elif partition.role is None:
-            runtime.resigned(index)
-        else:
-            runtime.resigned(index, partition.leader_epoch)

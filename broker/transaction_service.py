@@ -11,11 +11,11 @@ from typing import Final
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
-from odradek.broker.coordinator.partition_log import PartitionLog
 from odradek.broker.coordinator.placement import TRANSACTION_TOPIC
 from odradek.broker.coordinator.txn_completion import Marker
 from odradek.broker.coordinator.txn_config import TxnConfig
 from odradek.broker.coordinator.txn_coordinator import TransactionCoordinator
+from odradek.broker.coordinator_topic import CoordinatorTopic
 from odradek.broker.handlers.transactions import TransactionsHandler
 from odradek.broker.handlers.transactions_admin import TransactionsAdminHandler
 from odradek.broker.handlers.transactions_offsets import TxnOffsetsHandler
@@ -37,8 +37,6 @@ from odradek.protocol.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
 )
-from odradek.protocol.types import TopicPartition
-from odradek.replication.partition import Partition
 from odradek.replication.replicas import Replicas
 
 # A coordinator that does not answer within this time is as good as away; producers ask again.
@@ -69,12 +67,20 @@ class TransactionService:
         self._clock = clock
         self._loop = loop
         self._marker_seconds = config().request_timeout_ms / 1000
+        txn_config = TxnConfig.of(config())
+        topic = CoordinatorTopic(
+            TRANSACTION_TOPIC,
+            replicas=replicas,
+            metadata=metadata,
+            loop=loop,
+            default_partitions=txn_config.partitions,
+        )
         self.coordinator = TransactionCoordinator(
-            TxnConfig.of(config()),
+            txn_config,
             clock=clock,
             loop=loop,
-            open_log=self._open_log,
-            partition_count=self._partition_count,
+            open_log=topic.open_log,
+            partition_count=topic.partition_count,
             send_markers=lambda completion: self._sender.send(completion),
         )
         self._questions = TxnQuestions(
@@ -103,7 +109,7 @@ class TransactionService:
             ask=self._ask_leader,
             loop=loop,
         )
-        replicas.listen(self._role_changed)
+        topic.tell(self.coordinator.runtime)
 
     def routes(self, ids: ProducerIds) -> Iterator[AnyRoute]:
         yield from TransactionsHandler(
@@ -141,26 +147,6 @@ class TransactionService:
             self._marker_links.close()
 
     # What it hears --------------------------------------------------------------------------
-
-    def _partition_count(self) -> int:
-        topic = self._metadata.view.topics.get(TRANSACTION_TOPIC)
-        return self.coordinator.config.partitions if topic is None else len(topic.partitions)
-
-    def _open_log(self, partition: int, epoch: int) -> PartitionLog:
-        hosted = self._replicas.hosted(TopicPartition(TRANSACTION_TOPIC, partition))
-        return PartitionLog(hosted, epoch, loop=self._loop)
-
-    def _role_changed(self, partition: Partition) -> None:
-        topic, index = partition.where
-        if topic != TRANSACTION_TOPIC:
-            return
-        runtime = self.coordinator.runtime
-        if partition.is_leader:
-            runtime.elected(index, partition.leader_epoch)
-        elif partition.role is None:
-            runtime.resigned(index)
-        else:
-            runtime.resigned(index, partition.leader_epoch)
 
     def _offsets_ended(self, partition: int, marker: Marker, offset: int) -> None:
         self._groups.runtime.end_transaction(

@@ -135,6 +135,22 @@ class Party:
     def wait_all_read(self, timeout: float = 40.0) -> None:
         self.wait(lambda: len(self.read) >= self.sent, f"{self.sent} records are read", timeout)
 
+    def come_and_go(self, library: str, assignor: str) -> None:
+        """Two members, a third one, one that leaves, one that crashes: all is shared and read."""
+        first, second = self.join(library, assignor), self.join(library, assignor)
+        self._share_and_read([first, second])
+        third = self.join(library, assignor)
+        self._share_and_read([first, second, third])
+        first.leave()
+        self._share_and_read([second, third])
+        second.crash()
+        self._share_and_read([third])
+
+    def _share_and_read(self, members: Sequence[Member]) -> None:
+        self.wait_shared(members, each=self.partitions // len(members))
+        self.send(600)
+        self.wait_all_read()
+
     def describe(self) -> Any:
         return self.admin.describe_consumer_groups([self.group])[self.group].result()
 

@@ -50,22 +50,7 @@ ASSIGNORS = [
 
 @pytest.mark.parametrize(("library", "assignor"), ASSIGNORS)
 def test_members_share_come_and_go(party: Party, library: str, assignor: str) -> None:
-    first, second = party.join(library, assignor), party.join(library, assignor)
-    party.wait_shared([first, second], each=3)
-    party.send(600)
-    party.wait_all_read()
-    third = party.join(library, assignor)
-    party.wait_shared([first, second, third], each=2)
-    party.send(600)
-    party.wait_all_read()
-    first.leave()
-    party.wait_shared([second, third], each=3)
-    party.send(600)
-    party.wait_all_read()
-    second.crash()
-    party.wait_shared([third], each=6)
-    party.send(600)
-    party.wait_all_read()
+    party.come_and_go(library, assignor)
 
 
 def test_clients_of_all_libraries_share_one_group(party: Party) -> None:
