@@ -18,8 +18,8 @@ from odradek.broker.command_line import failures_in_a_sentence, give_up, tempora
 from odradek.client.cli import VERBS, LazyVerbs
 
 if TYPE_CHECKING:
+    from odradek.broker.broker import Broker
     from odradek.broker.config import BrokerConfig
-    from odradek.broker.network.peer import Address
 
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 
@@ -29,6 +29,7 @@ class _ServeByDefault(LazyVerbs):
 
     verbs: ClassVar = {
         **VERBS,
+        "container": ("odradek.broker.container_command", "Run as a container's process."),
         "dump-log": ("odradek.broker.dump_log", "Show what log segments hold."),
         "spark": ("odradek.spark_jobs.command", "Run Spark jobs on topics."),
     }
@@ -112,7 +113,8 @@ def _run(config: "BrokerConfig", topics: tuple[str, ...]) -> None:
     run_broker(config, wanted, _announce)
 
 
-def _announce(address: "Address") -> None:
+def _announce(broker: "Broker") -> None:
+    address = broker.address
     if address.host in _EVERYWHERE:
         address = address._replace(host="localhost")
     print(f"Odradek ready on {address}", flush=True)

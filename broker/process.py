@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
-from odradek.broker.network.peer import Address
 from odradek.broker.wanted_topics import WantedTopic
 from odradek.protocol.clock import SystemClock
 from odradek.storage.files import OsFiles, raise_open_file_limit
@@ -30,9 +29,9 @@ _FAILED: Final = 1
 
 
 def run_broker(
-    config: BrokerConfig, topics: Sequence[WantedTopic], announce: Callable[[Address], None]
+    config: BrokerConfig, topics: Sequence[WantedTopic], announce: Callable[[Broker], None]
 ) -> None:
-    """Serve until a signal comes; `announce` is called when clients can be served.
+    """Serve until a signal comes; `announce` is called, on the loop, when clients can be served.
 
     Raises CannotStart or CannotListen.
     """
@@ -58,7 +57,7 @@ def give_up(reason: str) -> None:
 async def _serve(
     config: BrokerConfig,
     topics: Sequence[WantedTopic],
-    announce: Callable[[Address], None],
+    announce: Callable[[Broker], None],
     max_open_files: int,
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -75,7 +74,7 @@ async def _serve(
     )
     await broker.start(topics)
     spare_garbage_collection()
-    announce(broker.address)
+    announce(broker)
     await stop.wait()
     log.info("stopping")
     await broker.stop()

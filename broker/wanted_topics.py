@@ -4,6 +4,7 @@ They go through the handler of CreateTopics, as a client's request would: the ru
 partitions and configurations are one and the same. A topic that exists already is left alone.
 """
 
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,13 +16,19 @@ from odradek.protocol.errors import Errors
 from odradek.protocol.frames import RequestHeader
 from odradek.protocol.messages.topics import (
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
 from odradek.protocol.registry import api
+from odradek.storage.log_config import LogConfig
 
 _BROKER_DEFAULT = -1
+_POLICY = LogConfig.cleanup_policy.name
 _TIMEOUT_MS = 30_000
+_FORM = re.compile(
+    r"(?P<name>[^:]+)(:(?P<count>[1-9]\d*)(:(?P<replicas>[1-9]\d*)(:(?P<policy>[^:]+))?)?)?"
+)
 _FINE = (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
 
 
@@ -29,14 +36,24 @@ _FINE = (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
 class WantedTopic:
     name: str
     partitions: int = _BROKER_DEFAULT
+    replication_factor: int = _BROKER_DEFAULT
+    cleanup_policy: str | None = None
+
+    @property
+    def configs(self) -> dict[str, str]:
+        return {} if self.cleanup_policy is None else {_POLICY: self.cleanup_policy}
 
 
 def parse_wanted(text: str) -> WantedTopic:
-    """`name` or `name:partitions`. Raises ValueError with a sentence."""
-    name, colon, count = text.partition(":")
-    if not name or (colon and not (count.isdecimal() and int(count))):
-        raise ValueError(f"{text!r} is not of the form name:partitions")
-    return WantedTopic(name, int(count) if colon else _BROKER_DEFAULT)
+    """`name:partitions:replicas:policy`, where all but the name may be left out.
+
+    Raises ValueError with a sentence.
+    """
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not of the form name:partitions:replicas:policy")
+    partitions, replicas = (int(match[part] or _BROKER_DEFAULT) for part in ("count", "replicas"))
+    return WantedTopic(match["name"], partitions, replicas, match["policy"])
 
 
 async def make_topics(
@@ -66,7 +83,9 @@ def _creatable(topic: WantedTopic) -> CreatableTopic:
     return CreatableTopic(
         name=topic.name,
         num_partitions=topic.partitions,
-        replication_factor=_BROKER_DEFAULT,
+        replication_factor=topic.replication_factor,
         assignments=[],
-        configs=[],
+        configs=[
+            CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+        ],
     )

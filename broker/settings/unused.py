@@ -8,7 +8,7 @@ those are refused, unless the value is one that asks for nothing.
 from dataclasses import dataclass
 
 _NO_JVM = "it names Java code, and there is no JVM here"
-_KRAFT = "it belongs to KRaft; metadata is kept in ZooKeeper or in the broker's own store"
+KRAFT = "it belongs to KRaft; metadata is kept in ZooKeeper or in the broker's own store"
 _TIERED = "there is no tiered storage"
 _SHARE = "share groups are not served"
 _METRICS = "it belongs to Kafka's own metrics library"
@@ -21,13 +21,13 @@ _PURGATORY = "waiting requests leave by themselves, and nothing has to be purged
 IGNORED: dict[str, str] = {
     "add.partitions.to.txn.": "a partition is verified once, and the producer tries again",
     "auto.include.jmx.reporter": _METRICS,
-    "broker.heartbeat.interval.ms": _KRAFT,
-    "broker.session.timeout.ms": _KRAFT,
-    "controller.performance.": _KRAFT,
-    "controller.quorum.": _KRAFT,
+    "broker.heartbeat.interval.ms": KRAFT,
+    "broker.session.timeout.ms": KRAFT,
+    "controller.performance.": KRAFT,
+    "controller.quorum.": KRAFT,
     "delete.records.purgatory.purge.interval.requests": _PURGATORY,
-    "early.start.listeners": _KRAFT,
-    "eligible.leader.replicas.enable": _KRAFT,
+    "early.start.listeners": KRAFT,
+    "eligible.leader.replicas.enable": KRAFT,
     "fetch.purgatory.purge.interval.requests": _PURGATORY,
     "group.consumer.regex.refresh.interval.ms": "regular expressions are resolved at each change",
     "group.coordinator.append.linger.ms": "the coordinator appends at once",
@@ -35,12 +35,12 @@ IGNORED: dict[str, str] = {
     "group.coordinator.threads": "the coordinator runs on the broker's event loop",
     "group.share.": _SHARE,
     "group.streams.": "Streams groups are not served",
-    "initial.broker.registration.timeout.ms": _KRAFT,
+    "initial.broker.registration.timeout.ms": KRAFT,
     "internal.": "it is for Kafka's own tests",
     "kafka.metrics.": _METRICS,
-    "log.dir.failure.timeout.ms": _KRAFT,
+    "log.dir.failure.timeout.ms": KRAFT,
     "log4j.": "logging is not done by log4j",
-    "metadata.": _KRAFT,
+    "metadata.": KRAFT,
     "metric.reporters": _METRICS,
     "metrics.": _METRICS,
     "offsets.commit.required.acks": "offsets are always committed to all in-sync replicas",
@@ -52,10 +52,10 @@ IGNORED: dict[str, str] = {
     "sasl.client.callback.handler.class": _NO_JVM,
     "sasl.kerberos.": _GSSAPI,
     "sasl.login.": _NO_JVM,
-    "sasl.mechanism.controller.protocol": _KRAFT,
+    "sasl.mechanism.controller.protocol": KRAFT,
     "sasl.oauthbearer.": _OAUTH,
     "security.providers": _NO_JVM,
-    "server.max.startup.time.ms": _KRAFT,
+    "server.max.startup.time.ms": KRAFT,
     "share.coordinator.": _SHARE,
     "share.fetch.": _SHARE,
     "ssl.allow.dn.changes": "a new certificate is taken whatever its names",
@@ -65,11 +65,11 @@ IGNORED: dict[str, str] = {
     "ssl.secure.random.implementation": _NO_JVM,
     "ssl.trustmanager.algorithm": _NO_JVM,
     "transaction.two.phase.commit.enable": "two-phase commit is not offered",
-    "unclean.leader.election.interval.ms": _KRAFT,
+    "unclean.leader.election.interval.ms": KRAFT,
     "unstable.api.versions.enable": "versions that are not finished are never offered",
     "unstable.feature.versions.enable": "versions that are not finished are never offered",
     "zookeeper.clientCnxnSocket": _NO_JVM,
-    "zookeeper.metadata.migration.": _KRAFT,
+    "zookeeper.metadata.migration.": KRAFT,
     "zookeeper.ssl.": _ZK_TLS,
 }
 
@@ -104,7 +104,7 @@ REFUSED: dict[str, Refused] = {
     "remote.log.storage.system.enable": Refused(_TIERED, _OFF),
     "sasl.server.callback.handler.class": Refused(_NO_JVM),
     "ssl.engine.factory.class": Refused(_NO_JVM),
-    "zookeeper.metadata.migration.enable": Refused(_KRAFT, _OFF),
+    "zookeeper.metadata.migration.enable": Refused(KRAFT, _OFF),
     "zookeeper.ssl.client.enable": Refused(_ZK_TLS, _OFF),
 }
 

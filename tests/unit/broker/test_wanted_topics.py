@@ -81,6 +81,7 @@ def test_without_a_handler_topics_cannot_be_made_and_none_need_not() -> None:
 def test_names_and_counts_are_read_from_text() -> None:
     assert parse_wanted("orders:3") == WantedTopic("orders", 3)
     assert parse_wanted("orders") == WantedTopic("orders", -1)
-    for bad in ("", ":3", "orders:", "orders:x", "orders:0", "orders:-1"):
+    assert parse_wanted("orders:3:2:compact") == WantedTopic("orders", 3, 2, "compact")
+    for bad in ("", ":3", "orders:", "orders:x", "orders:0", "orders:-1", "orders:1:0", "a:1:1:"):
         with pytest.raises(ValueError, match="name:partitions"):
             parse_wanted(bad)
