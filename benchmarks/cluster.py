@@ -75,7 +75,7 @@ def replication_rows(ours: Cluster, theirs: Cluster, effort: Effort) -> Iterator
         "MB/s",
         peer=KAFKA_NAME,
         peer_readings=[t.outcome.mb_per_second for t in peers],
-        at_least=1.0,
+        at_least=1.5,
     )
     yield beside(
         "CPU of a record on 4 replicas, all brokers",
@@ -92,7 +92,7 @@ def replication_rows(ours: Cluster, theirs: Cluster, effort: Effort) -> Iterator
             "µs",
             peer=KAFKA_NAME,
             peer_readings=[getattr(t.outcome, f"{share}_us") for t in peers],
-            at_most=1.0 if share == "p50" else None,
+            at_most=0.8 if share == "p50" else None,
         )
 
 

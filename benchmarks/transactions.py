@@ -97,8 +97,8 @@ def play(broker: Broker, kind: Kind, number: int, transactions: int) -> Round:
 
 
 FIGURES: dict[str, tuple[str, Callable[[Round], float], dict[str, float]]] = {
-    "transactions": ("/s", lambda r: r.per_second, {"at_least": 1.0}),
-    "p50 of a transaction": ("ms", lambda r: r.p50_ms, {"at_most": 1.0}),
+    "transactions": ("/s", lambda r: r.per_second, {"at_least": 1.5}),
+    "p50 of a transaction": ("ms", lambda r: r.p50_ms, {"at_most": 0.8}),
     "p99 of a transaction": ("ms", lambda r: r.p99_ms, {}),
     "CPU of a transaction": ("µs", lambda r: r.cpu_us, {}),
 }

@@ -123,9 +123,9 @@ class Controller:
 
     async def _serve_under(self, broker_id: int | None) -> None:
         """Another broker is controller: wait until that changes."""
-        self._controller_id = broker_id
-        if broker_id is not None:
+        if broker_id is not None and broker_id != self._controller_id:
             log.info("broker %d is controller", broker_id)
+        self._controller_id = broker_id
         # An unreadable node is looked at again now and then, for it may never change.
         patience = PAUSE_SECONDS if broker_id is None else None
         with contextlib.suppress(TimeoutError):

@@ -91,7 +91,7 @@ class Process:
         with self._news:
             return list(self._lines)
 
-    def tail(self, lines: int = 40) -> str:
+    def tail(self, lines: int = 15) -> str:
         return "\n".join(self.output[-lines:])
 
     def wait_for_line(self, pattern: str, *, timeout: float = 30.0, after: int = 0) -> str:
@@ -136,6 +136,10 @@ class Process:
         if self.is_running:
             self._popen.kill()
         return self.wait()
+
+    def interrupt(self) -> None:
+        """Ask it to end as Ctrl-C does (SIGINT)."""
+        self._popen.send_signal(signal.SIGINT)
 
     def pause(self) -> None:
         """Freeze it (SIGSTOP), as a long collection or a stalled host does."""
