@@ -15,7 +15,8 @@ COLUMNS: Final = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, "
     "timestamp TIMESTAMP, timestampType INT"
 )
-HEADERS: Final = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+HEADERS_TYPE: Final = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
+HEADERS: Final = f"headers {HEADERS_TYPE}"
 
 _HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")

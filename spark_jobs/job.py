@@ -5,11 +5,13 @@ or, with --once, when all that was there at the start is done; either way they g
 their checkpoint. Sources note their progress in the consumer group of the job.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
 import click
@@ -19,6 +21,7 @@ from odradek.client.cli import pair
 from odradek.client.sync import SyncAdmin
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.spark_jobs.offsets import DataLoss, OptionError
+from odradek.spark_jobs.progress import LOOK_S, Progress
 from odradek.spark_jobs.session import ConnectorMissing, open_session
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +54,13 @@ class Job:
             settings=self.settings,
         )
 
-    def source(self, session: SparkSession, topics: str, query: str | None = None) -> DataFrame:
+    def source(
+        self,
+        session: SparkSession,
+        topics: str,
+        query: str | None = None,
+        how: str = "subscribe",
+    ) -> DataFrame:
         """Everything committed in these topics, from their beginning.
 
         Of several queries each has a group of its own: they do not go on at one pace.
@@ -59,7 +68,7 @@ class Job:
         reader = (
             session.readStream.format(self.format)
             .option("kafka.bootstrap.servers", self.servers)
-            .option("subscribe", topics)
+            .option(how, topics)
             .option("startingOffsets", "earliest")
             .option("includeHeaders", "true")
             .option("kafka.isolation.level", "read_committed")
@@ -165,41 +174,60 @@ def in_a_sentence(work: Callable[[], T]) -> T:
     sys.exit(1)
 
 
-def run_queries(job: Job, session: SparkSession, starts: list[Start]) -> None:
-    """Run the queries of a job until one fails, which fails the job, or somebody says stop.
+def run_queries(
+    job: Job,
+    session: SparkSession,
+    starts: list[Start],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
+    """Run the queries of a job until one fails, which fails the job, or somebody says stop; tell of
+    every batch that is done.
 
     With --once they run one after another. Else they start one after another: each has Python
     processes to start, to which Spark gives ten seconds and no more, and a small machine needs
     them when several start at once.
     """
-    queries: list[StreamingQuery] = []
-
-    def stop(*_: object) -> None:
-        for query in queries:
-            query.stop()
-
-    signal.signal(signal.SIGTERM, stop)
+    is_told_to_stop = stop_signal()
+    running: list[Progress] = []
     try:
         for start in starts:
-            query = start()
-            queries.append(query)
-            if job.once:
-                query.awaitTermination()
-            else:
-                _wait_until_it_runs(query)
-        if not job.once:
-            session.streams.awaitAnyTermination()
-    except KeyboardInterrupt:
-        print("odradek: stopping", file=sys.stderr)
+            if is_told_to_stop():
+                break
+            running.append(Progress(start()))
+            while not is_told_to_stop() and not _may_go_on(job, running[-1].query):
+                running[-1].tell()
+        while not is_told_to_stop() and not job.once:
+            if session.streams.awaitAnyTermination(LOOK_S):
+                break
+            for progress in running:
+                progress.tell()
+            meanwhile()
     finally:
-        stop()
+        for progress in running:
+            progress.query.stop()
+            progress.tell()
         session.stop()
 
 
-def _wait_until_it_runs(query: StreamingQuery) -> None:
-    while query.status["message"].startswith("Initializing"):
-        if query.awaitTermination(0.2):
-            return
+def _may_go_on(job: Job, query: StreamingQuery) -> bool:
+    """Whether the next query may start; waits a moment. Raises what the query failed with."""
+    has_ended: bool = query.awaitTermination(LOOK_S)
+    return has_ended or (not job.once and not query.status["message"].startswith("Initializing"))
+
+
+def stop_signal() -> Callable[[], bool]:
+    """From now on Ctrl-C and SIGTERM only leave a note: the bridge to the JVM, in which a signal
+    finds the program nearly always, can neither be entered twice nor left in the middle."""
+    told = Event()
+
+    def tell(*_: object) -> None:
+        if not told.is_set():
+            os.write(sys.stderr.fileno(), b"odradek: stopping\n")
+        told.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, tell)
+    return told.is_set
 
 
 def make_topics(servers: str, topics: list[str], partitions: int) -> None:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -18,7 +18,13 @@ SMALL = ("-S", "spark.driver.bindAddress=127.0.0.1", "-S", "spark.driver.host=12
 class Driver:
     """In a process group of its own, so that the JVM and Python's workers die with the driver."""
 
-    def __init__(self, words: Sequence[str], output: Path, settings: Sequence[str] = SMALL) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        output: Path,
+        settings: Sequence[str] = SMALL,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._output = output
         with output.open("ab") as log:
             self._popen = subprocess.Popen(
@@ -26,7 +32,7 @@ class Driver:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable, **(environment or {})},
                 start_new_session=True,
             )
 
@@ -52,6 +58,10 @@ class Driver:
             assert self._popen.poll() is None, f"it ended before: {self.tail()}"
             assert time.monotonic() < deadline, self.tail()
             time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Ask the driver alone to end, as an operator does."""
+        self._popen.terminate()
 
     def finish(self, timeout: float = DONE_S) -> str:
         """Wait for its end, which must be a good one; what it said."""

@@ -1,5 +1,6 @@
 """What the tests of Spark do over and over: make topics, fill them, read them, run queries."""
 
+import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,12 +13,16 @@ from odradek.client.consumer import Consumer
 from odradek.client.sync import SyncAdmin, SyncConsumer, SyncProducer
 from odradek.client.values import ConsumerRecord
 from odradek.protocol.types import TopicPartition
+from odradek.spark_jobs.log_generator import Mixture, log_lines, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 DONE_S = 240
+
+# Key and value of a record.
+Pair = tuple[str | None, str]
 
 
 class Room:
@@ -101,6 +106,26 @@ def fill(servers: str, topic: str, values: Iterable[str], **more: object) -> Non
         ]
         for outcome in sent:
             outcome.result(60)
+
+
+def fill_with_log(servers: str, topic: str, count: int) -> list[Pair]:
+    """Write lines of the generator; what was written."""
+    lines = list(log_lines(Mixture(), count))
+    assert asyncio.run(produce(servers, topic, iter(lines), None)) == count
+    return [(line.key or None, line.text) for line in lines]
+
+
+def pairs_in(servers: str, topic: str) -> list[Pair]:
+    found = read(servers, topic)
+    return [(r.key.decode() if r.key else None, r.value.decode()) for r in found]
+
+
+def delete_before(room: Room, partition: TopicPartition, offset: int) -> None:
+    async def delete(admin: Admin) -> None:
+        await admin.delete_records({partition: offset})
+
+    with SyncAdmin(bootstrap_servers=room.servers) as admin:
+        admin.run(delete)
 
 
 def read(servers: str, topic: str) -> list[ConsumerRecord]:

@@ -3,17 +3,25 @@
 import json
 import math
 import re
+import socket
+import sys
 from collections import defaultdict
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from odradek.client.sync import SyncAdmin
+from odradek.client.values import ConsumerRecord, OffsetAndMetadata
+from odradek.protocol.types import TopicPartition
 from odradek.spark_jobs.log_generator import Mixture, log_lines
 
+from scripts.parts import ROOT
 from tests.spark.driver import Driver
 from tests.spark.room import fill, fingerprint, make_topic, read
 from tests.spark.standalone import StandaloneCluster
 from tests.support.odradek import OdradekBroker
+from tests.support.processes import Process
 
 pytestmark = [pytest.mark.needs("spark"), pytest.mark.timeout(900)]
 
@@ -111,19 +119,19 @@ def test_what_was_archived_comes_back_as_it_was(broker: OdradekBroker, tmp_path:
     for topic in ("kept", "kept-again"):
         make_topic(servers, topic, 2)
     fill(servers, "kept", values[:1_000], timestamp_ms=1_700_000_000_000, headers=[("h", b"1")])
-    folder, common = str(tmp_path / "archive"), ["--once", "-b", servers, "--master", "local[2]"]
-
-    def archive() -> None:
-        words = ["archive", "kept", folder, "--checkpoint", str(tmp_path / "one"), *common]
-        with Driver(words, tmp_path / "archive.log") as driver:
-            driver.finish()
-
-    archive()
+    folder, common = str(tmp_path / "archive"), ["-b", servers, "--master", "local[2]"]
+    archive = ["archive", "kept", folder, "--checkpoint", str(tmp_path / "one"), *common]
+    # The first goes on until it is told to stop, the second goes on where that was.
+    with Driver(archive, tmp_path / "first.log") as driver:
+        driver.wait_until(lambda: "batch 0 done, 1000 rows" in driver.tail())
+        driver.stop()
+        driver.finish()
     fill(servers, "kept", values[1_000:])
-    archive()
+    with Driver([*archive, "--once"], tmp_path / "second.log") as driver:
+        assert "archive-archive: batch 1 done, 1000 rows in " in driver.finish()
     assert rows_in(tmp_path / "archive") == len(values)
     assert (tmp_path / "archive" / "topic=kept" / "date=2023-11-14").is_dir()
-    back = ["backfill", folder, "kept-again", "--keep-partitions"]
+    back = ["backfill", folder, "kept-again", "--keep-partitions", "--once"]
     with Driver(
         [*back, "--checkpoint", str(tmp_path / "two"), *common], tmp_path / "log"
     ) as driver:
@@ -135,3 +143,61 @@ def test_what_was_archived_comes_back_as_it_was(broker: OdradekBroker, tmp_path:
         )
 
     assert content("kept-again") == content("kept")
+
+
+def test_a_mirror_makes_topics_like_a_pattern_and_takes_groups_along(
+    broker: OdradekBroker, tmp_path: Path
+):
+    servers = broker.bootstrap
+    for topic in ("north.a", "north.b"):
+        make_topic(servers, topic, 2)
+        fill(servers, topic, [f"{topic}-{number:04}" for number in range(400)])
+    # Copied into the middle of what is there, so offsets cannot be the same.
+    make_topic(servers, "copy.north.a", 1)
+    fill(servers, "copy.north.a", ["not a copy"])
+    places = {
+        TopicPartition(topic, index): OffsetAndMetadata(17 + index)
+        for topic in ("north.a", "north.b")
+        for index in (0, 1)
+    }
+    with SyncAdmin(bootstrap_servers=servers) as admin:
+        admin.run(lambda client: client.alter_group_offsets("moving", places))
+        words = ["mirror", r"north\..*", "--pattern", "--groups", "mov.*", "--prefix", "copy."]
+        where = ["--to", servers, "-b", servers, "--checkpoint", str(tmp_path / "state"), "--once"]
+        small = ["--master", "local[2]", "--most-per-batch", "300"]
+        with Driver([*words, *where, *small], tmp_path / "log") as driver:
+            driver.finish()
+        moved = admin.run(lambda client: client.list_group_offsets("moving"))
+    for partition, place in places.items():
+        copy = TopicPartition(f"copy.{partition.topic}", partition.partition)
+        left = [r.value for r in read(servers, partition.topic) if left_in(r, partition, place)]
+        over_there = read(servers, copy.topic)
+        assert [r.value for r in over_there if left_in(r, copy, moved[copy])] == left
+
+
+def left_in(record: ConsumerRecord, partition: TopicPartition, position: OffsetAndMetadata) -> bool:
+    """Whether a group at this position has the record before it."""
+    place = TopicPartition(record.topic, record.partition)
+    return place == partition and record.offset >= position.offset
+
+
+def test_the_pipeline_of_make_shows_windows_until_it_is_stopped(tmp_path: Path):
+    words = [sys.executable, "-m", "scripts.pipeline", "--folder", tmp_path / "pipeline"]
+    with Process(words, name="pipeline", cwd=ROOT) as pipeline:
+        said = pipeline.wait_for_line("^A broker on ")
+        for action in ("view", "buy"):
+            pipeline.wait_for_line(rf"^2026-01-01T00:\d\d {action} +\d+ events", timeout=300)
+        pipeline.interrupt()
+        assert pipeline.wait(120) == 0
+    host, port = said.split()[3].rstrip(",").split(":")
+    with pytest.raises(ConnectionRefusedError), socket.create_connection((host, int(port))):
+        pass
+    assert not processes_that_name(tmp_path)
+
+
+def processes_that_name(folder: Path) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.append(path.read_text(errors="replace"))
+    return [words for words in found if str(folder) in words]

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.driver import SMALL, Driver
 from tests.spark.room import Room
+from tests.support.network import free_port
 from tests.support.parts import require
 
 require("spark")
 
 from odradek.spark_jobs.session import (  # noqa: E402
     CONNECTOR,
+    JARS_VARIABLE,
     Jars,
     OnClassPath,
     Package,
@@ -69,6 +72,27 @@ def test_mavens_cache_is_used_when_it_has_the_right_version_of_all(nothing):
     # The newest client by number, not by letter.
     assert found == Jars((made[0], made[1], made[3], made[4]))
     assert isinstance(find_connector(version="4.3.0", **nothing), Package)
+
+
+def test_where_nothing_can_be_fetched_a_job_says_which_jars_to_bring(tmp_path: Path):
+    """No connector anywhere, and a repository that nobody serves."""
+    nowhere = tmp_path / "ivy.xml"
+    nowhere.write_text(
+        f"""<ivysettings><settings defaultResolver="gone"/><resolvers>
+        <ibiblio name="gone" m2compatible="true" root="http://127.0.0.1:{free_port()}/"/>
+        </resolvers></ivysettings>"""
+    )
+    words = ["archive", "topic", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "state")]
+    ivy = ("-S", f"spark.jars.ivySettings={nowhere}", "-S", f"spark.jars.ivy={tmp_path / 'ivy'}")
+    environment = {"HOME": str(tmp_path), JARS_VARIABLE: ""}
+    with Driver(
+        [*words, "--format", "kafka"], tmp_path / "log", (*SMALL, *ivy), environment
+    ) as driver:
+        said = driver.fail()
+    last = said.splitlines()[-1]
+    assert last.startswith("odradek: Spark could not fetch org.apache.spark:spark-sql-kafka-0-10")
+    assert JARS_VARIABLE in last
+    assert 'format("odradek")' in last
 
 
 def test_the_source_registers_by_itself_where_it_is_installed(room: Room, tmp_path: Path):

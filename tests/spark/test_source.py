@@ -9,17 +9,9 @@ from odradek.client.producer import Producer
 from odradek.client.sync import SyncAdmin
 from odradek.protocol.types import TopicPartition
 
-from tests.spark.room import Room
+from tests.spark.room import Room, delete_before
 
 NUMBERS = [f"value-{number:05}" for number in range(200)]
-
-
-def delete_before(room: Room, partition: TopicPartition, offset: int) -> None:
-    async def delete(admin: Admin) -> None:
-        await admin.delete_records({partition: offset})
-
-    with SyncAdmin(bootstrap_servers=room.servers) as admin:
-        admin.run(delete)
 
 
 def test_a_record_arrives_with_all_its_columns(room: Room, format):
