@@ -1,7 +1,8 @@
-"""`odradek container`: a broker as the process of a container, and the container's health.
+"""`odradek container`: a broker as the process of a container, and what else an image needs.
 
 `run` is what the image's entry calls. The environment, a properties file where one is mounted, and
-the volumes say what to do (`container`, pure); here it is done.
+the volumes say what to do (`container`, pure); here it is done. `health` is for the health check,
+`ready` and `tool` for scripts that were written for Kafka's images.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from odradek.broker.container import (
     plan,
     ready_lines,
 )
-from odradek.client.cli import EXIT_REFUSED
+from odradek.client.cli import EXIT_REFUSED, EXIT_UNREACHABLE, EXIT_USAGE, fail
 
 if TYPE_CHECKING:
     from odradek.broker.broker import Broker
@@ -143,3 +144,50 @@ def health() -> None:
         of_cluster.main(["-b", address], standalone_mode=False)
     except SystemExit as ended:
         sys.exit(0 if ended.code == EXIT_REFUSED else ended.code)
+
+
+@container.command()
+@click.argument("count", type=click.IntRange(1))
+@click.argument("seconds", type=click.IntRange(1))
+@click.option("-b", "servers", required=True, help="Where the cluster is.")
+def ready(count: int, seconds: int, servers: str) -> None:
+    """Wait until so many brokers are there, as `cub kafka-ready` does."""
+    try:
+        asyncio.run(_until_there(count, seconds, servers))
+    except TimeoutError:
+        fail(f"{servers} has fewer than {count} brokers after {seconds} s.", EXIT_UNREACHABLE)
+
+
+async def _until_there(count: int, seconds: int, servers: str) -> None:
+    from odradek.client.admin import Admin
+    from odradek.protocol.errors import KafkaError
+
+    async with asyncio.timeout(seconds):
+        while True:
+            try:
+                async with Admin(bootstrap_servers=servers) as admin:
+                    cluster = await admin.describe_cluster()
+            except KafkaError as error:
+                _log.debug("not yet: %s", error)
+            else:
+                if len(cluster.nodes) >= count:
+                    return
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+
+@container.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    add_help_option=False,
+)
+@click.argument("name")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def tool(name: str, words: tuple[str, ...]) -> None:
+    """Do what one of Kafka's tools does with these words."""
+    from odradek.broker.kafka_tools import UnknownWords, translated
+    from odradek.broker.main import main
+
+    try:
+        ours = translated(name, words)
+    except UnknownWords as error:
+        fail(f"{name}: {error}", EXIT_USAGE)
+    main.main(ours, prog_name="odradek")
