@@ -19,7 +19,7 @@ from random import Random
 from typing import Final
 
 from odradek.broker.adoption import adopt_topics
-from odradek.broker.cleaner import Cleaner
+from odradek.broker.chores import Chores
 from odradek.broker.client_routes import ClientServices, client_routes
 from odradek.broker.config import BrokerConfig
 from odradek.broker.control_plane import Courier, controller_settings
@@ -29,11 +29,9 @@ from odradek.broker.data_dirs import lock_all
 from odradek.broker.dynamic_configs import DynamicConfigs
 from odradek.broker.failures import CannotStart
 from odradek.broker.fault_routes import FaultPoint
-from odradek.broker.flushing import Flusher
 from odradek.broker.handlers.cluster import ClusterHandler
 from odradek.broker.handlers.metadata import Identity
 from odradek.broker.links import Links
-from odradek.broker.maintenance import Maintenance
 from odradek.broker.membership import Membership, find_broker_id
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.metadata_stores import open_store
@@ -330,7 +328,14 @@ class Broker:
     # Clients --------------------------------------------------------------------------------
 
     def _routes(self) -> Iterator[AnyRoute]:
-        self._flusher = Flusher(threads=self._threads)
+        self._chores = Chores(
+            self._configs,
+            logs=self._logs,
+            replicas=self.replicas,
+            files=self._files,
+            clock=self._clock,
+            threads=self._threads,
+        )
         services = ClientServices(
             config=self._static,
             identity=Identity(
@@ -348,7 +353,8 @@ class Broker:
             store=self.store,
             logs=self._logs,
             coordinators=self._coordinators,
-            flusher=self._flusher,
+            flusher=self._chores.flusher,
+            moves=self._chores.moves,
             files=self._files,
             clock=self._clock,
             random=self._random,
@@ -382,24 +388,9 @@ class Broker:
             log.use_config(self._configs.log_config(log.topic_partition.topic))
 
     def _start_chores(self) -> None:
-        maintenance = Maintenance(
-            logs=self._logs,
-            configs=self._configs,
-            flusher=self._flusher,
-            clock=self._clock,
-            threads=self._threads,
-        )
-        cleaner = Cleaner(
-            logs=self._logs,
-            configs=self._configs,
-            files=self._files,
-            clock=self._clock,
-            threads=self._threads,
-        )
-        maintenance.start()
-        cleaner.start()
+        self._chores.start()
         self._coordinators.start()
-        self._undo += [maintenance.stop, cleaner.stop, self._coordinators.close]
+        self._undo += [self._chores.stop, self._coordinators.close]
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         self._loop.call_soon_threadsafe(self._leave_directory, directory)

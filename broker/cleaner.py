@@ -75,8 +75,10 @@ class Cleaner:
         surveyed: dict[TopicPartition, Log] = {}
         candidates = []
         for log in self._logs:
-            if log.failure is None and log.config.is_compacted:
-                where = log.topic_partition
+            where = log.topic_partition
+            # One that moves is left alone: what its copy has already would not be cleaned.
+            is_idle = log.failure is None and where not in self._logs.futures
+            if is_idle and log.config.is_compacted:
                 surveyed[where] = log
                 candidates.append((survey(log, self._cleaned_to.get(where), now_ms), log.config))
         dirty = dirtiest(candidates)
@@ -99,8 +101,8 @@ class Cleaner:
         except OSError as error:
             log.fail(error)
             return
-        if self._logs.get(where) is not log:
-            return  # deleted meanwhile
+        if self._logs.get(where) is not log or where in self._logs.futures:
+            return  # deleted meanwhile, or on its way to another directory
         try:
             self._cleaned_to[where] = swap_in(log, job, cleaned, files=self._files)
         except KafkaError:

@@ -23,6 +23,7 @@ from odradek.broker.handlers.offsets import OffsetsHandler
 from odradek.broker.handlers.produce import ProduceHandler
 from odradek.broker.handlers.topics import TopicsHandler
 from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.routes import AnyRoute
 from odradek.controller.controller import Controller
 from odradek.controller.store import MetadataStore
@@ -52,6 +53,7 @@ class ClientServices:
     logs: Logs
     coordinators: Coordinators
     flusher: Flusher
+    moves: ReplicaMoves
     files: Files
     clock: Clock
     random: Random
@@ -122,7 +124,9 @@ def _cluster_routes(services: ClientServices) -> Iterator[AnyRoute]:
         store=services.store,
         broker_id=services.identity.broker_id,
     ).routes()
-    yield from LogDirsHandler(logs=services.logs, files=services.files).routes()
+    yield from LogDirsHandler(
+        logs=services.logs, files=services.files, moves=services.moves
+    ).routes()
     yield from FeaturesHandler(
         features=services.coordinators.features, controller=controller
     ).routes()

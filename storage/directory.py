@@ -5,6 +5,7 @@
     .kafka_cleanshutdown               there only between a clean stop and the next start
     *-offset-checkpoint                recovery points, log starts, high watermarks
     <topic>-<partition>/               one log each
+    <topic>-<partition>.<id>-future/   a copy on its way here from another directory
 
 The clean-shutdown marker is removed, durably, before anything is loaded and written after
 everything is closed: a crash while loading must not leave it behind.
@@ -62,6 +63,8 @@ class LogDirectory(Fenced):
         super().__init__(f"log directory {path}", self._take_logs_offline)
         self.path = path
         self.logs: dict[TopicPartition, Log] = {}
+        # Copies on their way here, by partition; never of one that is in `logs`.
+        self.futures: dict[TopicPartition, Log] = {}
         self.directory_id: bytes | None = None
         self.was_clean = False
         self._files = files
@@ -77,9 +80,13 @@ class LogDirectory(Fenced):
     def is_online(self) -> bool:
         return self.failure is None
 
+    @property
+    def every_log(self) -> dict[TopicPartition, Log]:
+        return {**self.logs, **self.futures}
+
     def _take_logs_offline(self, error: OSError) -> None:
         _log.error("Log directory %s is offline: %s", self.path, error)
-        for log in self.logs.values():
+        for log in self.every_log.values():
             log.fail(error)
         self._on_offline(self)
 
@@ -126,7 +133,7 @@ class LogDirectory(Fenced):
         take a second instead of ten.
         """
         try:
-            close_all(list(self.logs.values()), threads)
+            close_all(list(self.every_log.values()), threads)
             self.write_checkpoints(self.checkpoints())
             marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch})
             replace_file(self._files, f"{self.path}/{CLEAN_MARKER}", marker.encode())
@@ -142,11 +149,12 @@ class LogDirectory(Fenced):
 
     def checkpoints(self) -> Checkpoints:
         """What to write, taken on the owner's thread; `write_checkpoints` may run in another."""
+        logs = self.every_log
         return Checkpoints(
-            {tp: log.recovery_point for tp, log in self.logs.items()},
+            {tp: log.recovery_point for tp, log in logs.items()},
             {
                 tp: log.log_start_offset
-                for tp, log in self.logs.items()
+                for tp, log in logs.items()
                 if log.log_start_offset > log.segments.first.base_offset
             },
             {tp: log.high_watermark for tp, log in self.logs.items()},

@@ -14,6 +14,7 @@ One owner: the log.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from odradek.storage.checkpoints import LEADER_EPOCHS, natural, read_rows, write_rows
@@ -126,6 +127,16 @@ class LeaderEpochs:
         del self._epochs[:holding], self._starts[:holding]
         self._starts[0] = offset
         self._write()
+
+    def adopt(self, entries: Sequence[EpochEntry]) -> None:
+        """Take over the history of another copy of the same log."""
+        self._epochs = [entry.epoch for entry in entries]
+        self._starts = [entry.start_offset for entry in entries]
+        self._write()
+
+    def moved_to(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.path = f"{directory}/{LEADER_EPOCHS}"
 
     def clear(self) -> None:
         self.damage = None

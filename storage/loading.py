@@ -16,6 +16,7 @@ from odradek.storage import segment_swap
 from odradek.storage.checkpoints import LEADER_EPOCHS
 from odradek.storage.files import Entry, Files
 from odradek.storage.log_config import LogConfig
+from odradek.storage.log_seal import SEAL
 from odradek.storage.producer_snapshots import SUFFIX as SNAPSHOT
 from odradek.storage.properties_files import PARTITION_METADATA
 from odradek.storage.segment import INDEX, LOG, SEGMENT_FILES, TIME_INDEX, TXN_INDEX, Segment
@@ -25,7 +26,7 @@ _log = logging.getLogger(__name__)
 TEMPORARY = ".tmp"
 
 _NAME = re.compile(r"(\d{20})(\.[a-z]+)(\.[a-z]+)?")
-_OTHER_FILES = (LEADER_EPOCHS, PARTITION_METADATA)
+_OTHER_FILES = (LEADER_EPOCHS, PARTITION_METADATA, SEAL)
 _ENTRY_BYTES = {INDEX: 8, TIME_INDEX: 12}
 
 

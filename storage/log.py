@@ -55,11 +55,11 @@ class Log(Fenced):
         self._files = parts.files
         self._clock = parts.clock
         # Counts the times that the log was cut.
-        self._shape = 0
+        self.shape = 0
         # The epoch of the last batch, once its entry in the history is certain.
         self._appended_epoch: int | None = None
         self._synced_epochs: list[EpochEntry] | None = None
-        self._is_name_synced = False
+        self.is_name_synced = False
         self.use_config(parts.segments.config)
 
     def __repr__(self) -> str:
@@ -329,7 +329,7 @@ class Log(Fenced):
         self.high_watermark = self.log_start_offset
 
     def _end_at(self, offset: int) -> None:
-        self._shape += 1
+        self.shape += 1
         self._appended_epoch = None
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
@@ -415,17 +415,17 @@ class Log(Fenced):
         if self.segments.has_unsynced_names or side_files:
             self.segments.has_unsynced_names = False
             directories.append(self.directory)
-        if not self._is_name_synced:
-            self._is_name_synced = True
+        if not self.is_name_synced:
+            self.is_name_synced = True
             side_files.append(f"{self.directory}/{PARTITION_METADATA}")
             directories.append(self.directory.rpartition("/")[0])
         self.last_flush_ms = self._clock.now_ms()
         logs = [segment.batches.file for segment in unsynced]
-        return Flush(self._files, self.log_end_offset, self._shape, logs, side_files, directories)
+        return Flush(self._files, self.log_end_offset, self.shape, logs, side_files, directories)
 
     def finish_flush(self, flush: Flush) -> None:
         """Publish what a flush has made durable."""
-        if flush.shape == self._shape and self.failure is None:
+        if flush.shape == self.shape and self.failure is None:
             self.recovery_point = max(self.recovery_point, flush.target_offset)
 
     @fencing

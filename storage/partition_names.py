@@ -2,7 +2,8 @@
 
 Topics may contain "-" and digits, so names are read from the right: "t-1-0" is partition 0 of the
 topic "t-1". Deleted partitions become `<topic>-<partition>.<32 hex digits>-delete`, shortened to
-the 255 bytes a name may have.
+the 255 bytes a name may have. A copy that is to take the place of a log in another directory is
+called `<topic>-<partition>.<32 hex digits>-future` until it does.
 """
 
 import re
@@ -14,6 +15,7 @@ MAX_PARTITION = (1 << 31) - 1
 _MAX_NAME_BYTES = 255
 _PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
 _DELETED = re.compile(r".*\.[0-9a-f]{32}-delete")
+_FUTURE = re.compile(r"(.*)\.[0-9a-f]{32}-future")
 
 
 def directory_name(partition: TopicPartition) -> str:
@@ -36,3 +38,14 @@ def deleted_name(partition: TopicPartition, random: Random) -> str:
 
 def is_deleted_name(name: str) -> bool:
     return _DELETED.fullmatch(name) is not None
+
+
+def future_name(partition: TopicPartition, random: Random) -> str | None:
+    """A name for a copy of the partition; None when it would be too long for a file system."""
+    name = f"{directory_name(partition)}.{random.getrandbits(128):032x}-future"
+    return name if len(name) <= _MAX_NAME_BYTES else None
+
+
+def parse_future_name(name: str) -> TopicPartition | None:
+    match = _FUTURE.fullmatch(name)
+    return None if match is None else parse_directory_name(match[1])

@@ -80,6 +80,10 @@ class Snapshots:
     def offsets(self) -> list[int]:
         return sorted(self._offsets)
 
+    def moved_to(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self._directory = directory
+
     def path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}{SUFFIX}"
 

@@ -334,6 +334,14 @@ class Segment:
             if self._files.exists(self.path(kind)):
                 self._files.replace(self.path(kind), new)
         self.suffix = suffix
+        self._name_files()
+
+    def moved_to(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.directory = directory
+        self._name_files()
+
+    def _name_files(self) -> None:
         self.batches.path = self.path(LOG)
         self.offset_index.moved_to(self.path(INDEX))
         self.time_index.moved_to(self.path(TIME_INDEX))

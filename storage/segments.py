@@ -148,10 +148,19 @@ class Segments(SegmentList):
 
     def remove_files(self, segments: Sequence[Segment]) -> None:
         """Delete discarded segments for good. Safe in a thread."""
-        if segments:
-            self._files.sync_dir(self.directory)  # the renames before the removals
+        try:
+            if segments:
+                self._files.sync_dir(self.directory)  # the renames before the removals
+        except FileNotFoundError:
+            return  # the log was given up meanwhile, and its directory goes as a whole
         for segment in segments:
             segment.remove()
+
+    def moved_to(self, directory: str) -> None:
+        """The log's directory was renamed."""
+        self.directory = directory
+        for segment in (*self, *(removal.segment for removal in self._removals)):
+            segment.moved_to(directory)
 
     def release(self) -> None:
         for segment in self:

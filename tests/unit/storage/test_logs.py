@@ -116,9 +116,10 @@ def test_partitions_are_spread_over_the_directories() -> None:
     for tp in some_partitions(10):
         broker.fill(tp, 1)
     assert [len(directory.logs) for directory in broker.logs.directories] == [5, 5]
-    preferred = broker.logs.directories[1]
-    broker.logs.create(ORDERS, preferred=preferred)
-    assert broker.logs.directory_of(ORDERS) is preferred
+    wished = broker.logs.directories[1]
+    broker.logs.wishes[ORDERS] = wished
+    broker.logs.create(ORDERS)
+    assert broker.logs.directory_of(ORDERS) is wished
 
 
 def test_the_identity_of_a_directory_is_kept_and_checked() -> None:
