@@ -2,6 +2,8 @@
 
 They come in the source package, together with the client itself, which is used in place of the
 one in our environment. Left out are the tests that start brokers of their own for SASL and TLS.
+A race in the client, which fails a test on every broker now and then, is closed by a plugin
+(`shims/settled_metadata.py`).
 """
 
 import os
@@ -18,11 +20,12 @@ from tests.conformance.suite import Job, Suite
 VERSION = "3.0.12"
 TEST_SECONDS = 180
 SUITE_SECONDS = 1800
+SHIMS_USED = ("service.py", "settled_metadata.py")
 LEFT_OUT = ("test_ssl_integration.py", "test_sasl_integration.py")
 
 
 def fetch() -> Path:
-    return bring(f"kafka-python-{VERSION}", _make, shims=["service.py"])
+    return bring(f"kafka-python-{VERSION}", _make, shims=SHIMS_USED)
 
 
 def _make(folder: Path) -> None:
@@ -32,7 +35,8 @@ def _make(folder: Path) -> None:
     unpack(folder / f"kafka_python-{VERSION}.tar.gz", folder)
     tests = folder / f"kafka_python-{VERSION}" / "test"
     (tests / "__init__.py").touch()
-    (tests / "service.py").write_bytes((SHIMS / "service.py").read_bytes())
+    for name in SHIMS_USED:
+        (tests / name).write_bytes((SHIMS / name).read_bytes())
 
 
 def run_tests(job: Job) -> Iterator[Result]:
@@ -40,6 +44,7 @@ def run_tests(job: Job) -> Iterator[Result]:
     report = job.logs / "report.xml"
     command = [
         *(sys.executable, "-m", "pytest", "test/integration", "-q", "-p", "no:odradek"),
+        *("-p", "test.settled_metadata"),
         *("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"),
         *(f"--ignore=test/integration/{name}" for name in LEFT_OUT),
         *(f"--timeout={TEST_SECONDS}", "-o", "log_level=WARNING", f"--junitxml={report}"),
