@@ -55,6 +55,7 @@ class Membership:
         self._joined = joined
         self._registration = Registration(store, broker_id=broker_id)
         self._is_lost = False
+        self._has_left = False
         self._rejoining: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
@@ -63,6 +64,9 @@ class Membership:
         self._store.listen(self._session_changed)
 
     async def leave(self) -> None:
+        """Unregister, for good: a session that is lost from now on, while what has begun is still
+        answered, is not a reason to come back."""
+        self._has_left = True
         if self._rejoining is not None:
             self._rejoining.cancel()
             await asyncio.gather(self._rejoining, return_exceptions=True)
@@ -77,8 +81,12 @@ class Membership:
         if state is SessionState.LOST:
             _log.warning("the session with the metadata store is lost")
             self._is_lost = True
-        elif state is SessionState.CONNECTED and self._is_lost and self._rejoining is None:
+        elif state is SessionState.CONNECTED and self._should_rejoin:
             self._rejoining = asyncio.get_running_loop().create_task(self._rejoin())
+
+    @property
+    def _should_rejoin(self) -> bool:
+        return self._is_lost and not self._has_left and self._rejoining is None
 
     async def _rejoin(self) -> None:
         """Register again, for as long as it takes."""

@@ -82,13 +82,15 @@ class Leader:
 
     def committed_end(self, log_end_offset: int) -> int:
         """How far every replica that counts has come."""
-        since = self._clock.monotonic() - self._rules.max_lag_seconds()
-        joining = {
-            f.id
-            for f in self.followers.values()
-            if f.log_end_offset >= 0 and f.caught_up_at >= since and self._rules.is_live(f.id)
-        }
-        return high_watermark(log_end_offset, self.followers.values(), self.isr.maximal | joining)
+        counting = self.isr.maximal
+        if not counting.issuperset(self.followers):
+            since = self._clock.monotonic() - self._rules.max_lag_seconds()
+            counting |= {
+                f.id
+                for f in self.followers.values()
+                if f.log_end_offset >= 0 and f.caught_up_at >= since and self._rules.is_live(f.id)
+            }
+        return high_watermark(log_end_offset, self.followers.values(), counting)
 
     def note_fetch(
         self,

@@ -94,6 +94,7 @@ class _Fetch:
     __slots__ = (
         "_answer",
         "_handler",
+        "_is_parked",
         "_must_tell",
         "_parked",
         "_results",
@@ -119,6 +120,7 @@ class _Fetch:
         self.request_context = request_context
         self._version = request_context.version
         self._handler = handler
+        self._is_parked = False
         state = request.replica_state
         self.replica_id = request.replica_id if state is None else state.replica_id
         self.is_follower = self.replica_id >= 0
@@ -178,8 +180,7 @@ class _Fetch:
             if diverged is not None:
                 return diverged
         if self.context.is_incremental and wanted.is_current(partition.log):
-            if self.is_follower:
-                self._note_follower(partition, wanted)
+            self._note_follower(partition, wanted)
             return None
         if self._handler.reads_near_by and self.request.rack_id and not self.is_follower:
             referred = self._referred(partition, wanted)
@@ -193,11 +194,11 @@ class _Fetch:
             isolation=self.isolation,
             min_one_batch=may_read and self.bytes_read == 0,
         )
-        if self.is_follower:
-            self._note_follower(partition, wanted)
-            partition.note_sent(len(found.records or b""))
+        self._note_follower(partition, wanted)
         bounds = found.bounds
         records = found.records or b""
+        if self.is_follower:
+            partition.note_sent(len(records))
         self.bytes_read += len(records)
         data = FetchPartitionData(
             partition_index=request.partition,
@@ -265,7 +266,9 @@ class _Fetch:
         )
 
     def _note_follower(self, partition: Partition, wanted: WantedPartition) -> None:
-        """The follower has all before the offset it asks for."""
+        """The follower has all before the offset it asks for; that was noted when it asked."""
+        if not self.is_follower or self._is_parked:
+            return
         state = self.request.replica_state
         partition.note_follower_fetch(
             self.replica_id,
@@ -294,6 +297,7 @@ class _Fetch:
 
     def park(self) -> asyncio.Future[FetchResponse]:
         loop = self._handler.loop
+        self._is_parked = True
         self._answer: asyncio.Future[FetchResponse] = loop.create_future()
         self._timer = loop.call_later(self.request.max_wait_ms / 1000, self._finish)
         self._parked = [self._park_on(index) for index in range(len(self._results))]

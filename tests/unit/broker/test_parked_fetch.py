@@ -1,0 +1,114 @@
+"""A follower's fetch that waits for records."""
+
+import asyncio
+from random import Random
+
+from odradek.broker.context import RequestContext
+from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.handlers.fetch import FetchHandler
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.network.peer import Address, Peer
+from odradek.protocol.clock import ManualClock
+from odradek.protocol.errors import Errors
+from odradek.protocol.frames import RequestHeader
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.protocol.registry import api
+from odradek.protocol.types import TopicPartition
+from odradek.replication.isr import FollowerProgress
+from odradek.replication.leader import Leader
+from odradek.replication.partition import Partition
+
+from tests.unit.replication.conftest import batch, new_partition
+
+FOLLOWER = 2
+FETCH_KEY = 1
+VERSION = 12
+
+
+class OneLeader:
+    """Of one partition with one follower, which is in sync."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.partition = new_partition(self.clock)
+        self.partition.become_leader(epoch=0, partition_epoch=0, replicas=(1, 2), isr=(1, 2))
+        self._handler = FetchHandler(
+            replicas=self,  # type: ignore[arg-type]  # of which it uses one method
+            metadata=MetadataCache(),
+            sessions=FetchSessions(
+                max_slots=0, eviction_seconds=1, clock=self.clock, random=Random(1)
+            ),
+            max_bytes=1 << 20,
+            loop=asyncio.get_running_loop(),
+        )
+
+    def hosted(self, _: TopicPartition) -> Partition:
+        return self.partition
+
+    @property
+    def follower(self) -> FollowerProgress:
+        assert isinstance(self.partition.role, Leader)
+        return self.partition.role.followers[FOLLOWER]
+
+    def fetch(self, offset: int) -> "asyncio.Future[FetchResponse]":
+        wanted = FetchPartition(
+            partition=0, current_leader_epoch=0, fetch_offset=offset, partition_max_bytes=1000
+        )
+        request = FetchRequest(
+            replica_id=FOLLOWER,
+            max_wait_ms=30_000,
+            min_bytes=1,
+            session_epoch=-1,
+            topics=[FetchTopic(topic="t", partitions=[wanted])],
+        )
+        header = RequestHeader(api(FETCH_KEY), VERSION, 0, "broker-2", 0)
+        address = Address("127.0.0.1", 9092)
+        context = RequestContext(header, Peer("PLAINTEXT", address, address), 0.0)
+        waiting = self._handler.fetch(request, context)
+        assert isinstance(waiting, asyncio.Future)
+        return waiting
+
+
+def test_what_a_follower_has_is_noted_when_it_asks_and_not_when_it_is_answered():
+    async def scene() -> None:
+        one = OneLeader()
+        waiting = one.fetch(0)
+        asked_at = one.clock.monotonic()
+        assert one.follower.caught_up_at == asked_at
+        one.clock.advance(5000)
+        one.partition.append(batch(3), acks=-1, produce_version=9)
+        answer = await waiting
+        data = answer.responses[0].partitions[0]
+        assert (len(data.records or b"") > 0, data.high_watermark) == (True, 0)
+        # That it is sent records now is no sign of what it has.
+        assert (one.follower.last_fetch_at, one.follower.last_fetch_end) == (asked_at, 0)
+        assert one.follower.caught_up_at == asked_at
+
+    asyncio.run(scene())
+
+
+def test_the_next_fetch_moves_the_high_watermark():
+    async def scene() -> None:
+        one = OneLeader()
+        waiting = one.fetch(0)
+        one.partition.append(batch(3), acks=-1, produce_version=9)
+        await waiting
+        assert one.partition.log.high_watermark == 0
+        parked = one.fetch(3)
+        assert one.partition.log.high_watermark == 3
+        parked.cancel()
+
+    asyncio.run(scene())
+
+
+def test_a_parked_fetch_of_a_deposed_leaders_epoch_is_fenced():
+    async def scene() -> None:
+        one = OneLeader()
+        waiting = one.fetch(0)
+        one.partition.become_leader(epoch=1, partition_epoch=1, replicas=(1, 2), isr=(1, 2))
+        answer = await waiting
+        assert answer.responses[0].partitions[0].error_code == Errors.FENCED_LEADER_EPOCH
+        # What it said in another epoch says nothing in this one.
+        assert one.follower.log_end_offset == -1
+
+    asyncio.run(scene())
