@@ -21,17 +21,16 @@ from odradek.client.cli import pair
 from odradek.client.sync import SyncAdmin
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.spark_jobs.offsets import DataLoss, OptionError
-from odradek.spark_jobs.progress import LOOK_S, Progress
+from odradek.spark_jobs.query_run import QueryRun, Start
 from odradek.spark_jobs.session import ConnectorMissing, open_session
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter
 
 T = TypeVar("T")
 
 FORMATS = ("odradek", "kafka")
-# Starts a query.
-Start = Callable[[], StreamingQuery]
+LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,31 +187,24 @@ def run_queries(
     them when several start at once.
     """
     is_told_to_stop = stop_signal()
-    running: list[Progress] = []
+    runs: list[QueryRun] = []
     try:
         for start in starts:
             if is_told_to_stop():
                 break
-            running.append(Progress(start()))
-            while not is_told_to_stop() and not _may_go_on(job, running[-1].query):
-                running[-1].tell()
-        while not is_told_to_stop() and not job.once:
-            if session.streams.awaitAnyTermination(LOOK_S):
-                break
-            for progress in running:
-                progress.tell()
+            run = QueryRun(start)
+            runs.append(run)
+            while not is_told_to_stop() and not run.has_ended(LOOK_S):
+                if not job.once and not run.is_starting:
+                    break
+        if job.once:
+            return
+        while not is_told_to_stop() and not any(run.has_ended(LOOK_S / len(runs)) for run in runs):
             meanwhile()
     finally:
-        for progress in running:
-            progress.query.stop()
-            progress.tell()
+        for run in runs:
+            run.stop()
         session.stop()
-
-
-def _may_go_on(job: Job, query: StreamingQuery) -> bool:
-    """Whether the next query may start; waits a moment. Raises what the query failed with."""
-    has_ended: bool = query.awaitTermination(LOOK_S)
-    return has_ended or (not job.once and not query.status["message"].startswith("Initializing"))
 
 
 def stop_signal() -> Callable[[], bool]:

@@ -16,14 +16,18 @@ from tests.support.parts import require
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TIMEOUT_S = 900
+
 _numbers = count()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One Spark at a time, also under xdist."""
+    """One Spark at a time, also under xdist; and time enough for it on a busy machine."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from typing import Self
 
 from tests.support.odradek import PROGRAM
 
-DONE_S = 300.0
+DONE_S = 600.0
 SMALL = ("-S", "spark.driver.bindAddress=127.0.0.1", "-S", "spark.driver.host=127.0.0.1")
 
 
