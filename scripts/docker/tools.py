@@ -1,0 +1,182 @@
+"""How the checks speak to Docker, Compose and the brokers; every command is shown before it runs.
+
+Records are written by librdkafka, with acks=all, and read by `odradek consume`, on the host or in
+a container of the broker's image.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from scripts.docker.lab import docker
+from scripts.parts import ROOT
+
+ODRADEK: Final = str(Path(sys.executable).with_name("odradek"))
+WAIT_SECONDS: Final = 180.0
+DELIVERY_MS: Final = 120_000
+
+
+class Failed(AssertionError):
+    """A check did not hold; the text says which."""
+
+
+def tell(text: str) -> None:
+    print(text, flush=True)
+
+
+def require(condition: bool, claim: str) -> None:
+    if not condition:
+        raise Failed(claim)
+    tell(f"  ok: {claim}")
+
+
+def run(
+    command: list[str], *, shown: str = "", environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a command and give what it says; a failure shows all of it."""
+    tell(f"$ {shown or shlex.join(command)}")
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        tell(done.stdout)
+        raise Failed(f"`{shown or shlex.join(command)}` ended with {done.returncode}")
+    return done.stdout
+
+
+def in_docker(*words: str) -> str:
+    return run([docker(), *words], shown=f"docker {shlex.join(words)}")
+
+
+def inspected(name: str, what: str) -> str:
+    asked = [docker(), "inspect", "--format", what, name]
+    done = subprocess.run(asked, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def wait_until(holds: Callable[[], bool], claim: str) -> None:
+    began = time.monotonic()
+    while not holds():
+        if time.monotonic() > began + WAIT_SECONDS:
+            raise Failed(f"not within {WAIT_SECONDS:.0f} s: {claim}")
+        time.sleep(0.2)
+    tell(f"  ok: {claim}, after {time.monotonic() - began:.1f} s")
+
+
+class Compose:
+    """One compose file as one project; `docker-compose` of Debian is its first version."""
+
+    def __init__(self, file: str, variables: Mapping[str, str]) -> None:
+        self.project = Path(file).stem.replace(".", "-")
+        self._command = ["docker-compose", "-f", file, "-p", self.project]
+        self._variables = {**variables, "DOCKER_BUILDKIT": "0", "COMPOSE_DOCKER_CLI_BUILD": "0"}
+
+    @property
+    def network(self) -> str:
+        return f"{self.project}_default"
+
+    def __call__(self, *words: str) -> str:
+        return run([*self._command, *words], environment=self._variables)
+
+    def container(self, service: str) -> str:
+        asked = [*self._command, "ps", "--all", "--quiet", service]
+        done = subprocess.run(
+            asked,
+            cwd=ROOT,
+            env={**os.environ, **self._variables},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    def state(self, service: str, what: str) -> str:
+        return inspected(self.container(service), f"{{{{.State.{what}}}}}")
+
+    def wait_healthy(self, *services: str) -> None:
+        for service in services:
+            wait_until(partial(self._is_healthy, service), f"{service} is healthy")
+
+    def _is_healthy(self, service: str) -> bool:
+        status = self.state(service, "Health.Status")
+        if status == "unhealthy":
+            self.show_logs(service)
+            raise Failed(f"{service} is not healthy")
+        return status == "healthy"
+
+    def show_logs(self, service: str) -> None:
+        tell(self("logs", "--no-color", "--tail", "40", service))
+
+    def wait_done(self, service: str) -> None:
+        wait_until(lambda: self.state(service, "Status") == "exited", f"{service} has ended")
+        if self.state(service, "ExitCode") != "0":
+            self.show_logs(service)
+            raise Failed(f"{service} failed")
+
+
+class Writer:
+    """Writes numbered records and keeps count of those that were acknowledged."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self._topic = topic
+        self._producer = Producer(
+            {
+                "bootstrap.servers": servers,
+                "acks": "all",
+                "enable.idempotence": True,
+                "message.timeout.ms": DELIVERY_MS,
+                "log_level": 0,
+            }
+        )
+        self.acked: list[str] = []
+        self.failed = 0
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        value = message.value()
+        if error is not None or value is None:
+            self.failed += 1
+        else:
+            self.acked.append(value.decode())
+
+    def write(self, values: Iterable[str]) -> None:
+        for value in values:
+            while True:
+                with suppress(BufferError):
+                    self._producer.produce(self._topic, value.encode(), on_delivery=self._delivered)
+                    break
+                self._producer.poll(0.1)
+            self._producer.poll(0)
+
+    def flush(self) -> None:
+        self._producer.flush(DELIVERY_MS / 1000)
+
+
+def read_from_host(servers: str, topic: str) -> list[str]:
+    words = ["consume", topic, "-b", servers]
+    return run([ODRADEK, *words], shown=f"odradek {shlex.join(words)}").splitlines()
+
+
+def read_from_container(image: str, network: str, servers: str, topic: str) -> list[str]:
+    there = ("run", "--rm", "--network", network, image)
+    return in_docker(*there, "odradek", "consume", topic, "-b", servers).splitlines()
+
+
+def require_all(acked: Iterable[str], read: Iterable[str], where: str) -> None:
+    missing = Counter(acked) - Counter(read)
+    require(not missing, f"none of {Counter(acked).total():,} acked records is missing {where}")

@@ -1,0 +1,123 @@
+"""`docker/verify`: build the images and show that they do what docs/docker.md says.
+
+    docker/verify                 everything
+    docker/verify --only cluster  one story; the images are built in any case
+
+Needs root, for a Docker daemon of its own in namespaces of its own (`lab`), and Debian's packages
+and Python's index for what the images are made of (`bases`); no image registry. Nothing of it
+stays but the cache.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from scripts.docker import bases, checks, lab
+from scripts.docker.checks import Images
+from scripts.docker.tools import Failed, in_docker, run, tell
+
+# testcontainers-python reads the tag as a version of cp-kafka, and offers KRaft from 7.0.0 on.
+IMAGES: Final = Images(
+    base="python:3.11-slim-bookworm",
+    broker="odradek:7.9.0",
+    zookeeper="zookeeper:3.9",
+    spark="odradek-spark:latest",
+)
+JAVA: Final = "java:17"
+BROKER_ON_JAVA: Final = "odradek:on-java"
+OFFLINE: Final = "PIP_ARGS=--no-index --find-links wheels"
+
+Story = Callable[[], None]
+
+
+def stories(python: Path) -> dict[str, Story]:
+    return {
+        "size": partial(checks.image_is_small, IMAGES),
+        "single": partial(checks.single, IMAGES),
+        "apache-kafka": partial(checks.file_for_apache_kafka, IMAGES),
+        "testcontainers": partial(checks.testcontainers, IMAGES, python),
+        "cp-kafka": partial(checks.file_for_cp_kafka, IMAGES),
+        "cluster": partial(checks.cluster, IMAGES),
+    }
+
+
+def import_base(archive: Path, name: str) -> None:
+    run(
+        [lab.docker(), "import", "--change", 'CMD ["bash"]', str(archive), name],
+        shown=f"docker import {archive.name} {name}",
+    )
+
+
+def build(context: Path, file: str, name: str, *arguments: str) -> None:
+    began = time.monotonic()
+    words = [word for argument in (OFFLINE, *arguments) for word in ("--build-arg", argument)]
+    in_docker("build", "-q", "-f", f"{context}/{file}", "-t", name, *words, str(context))
+    tell(f"  built in {time.monotonic() - began:.0f} s")
+
+
+def build_images(folder: Path, wanted: set[str]) -> None:
+    """Only what the wanted stories run: Spark is larger than all the rest."""
+    import_base(bases.python_base(), IMAGES.base)
+    context = bases.build_context(folder / "context", bases.broker_wheels())
+    build(context, "docker/Dockerfile", IMAGES.broker, f"BASE={IMAGES.base}")
+    if wanted & {"cluster", "cp-kafka"}:
+        import_base(bases.java_base(), JAVA)
+        there = context / "docker/examples/zookeeper"
+        in_docker("build", "-q", "-t", IMAGES.zookeeper, "--build-arg", f"BASE={JAVA}", str(there))
+    if "cluster" in wanted:
+        build(context, "docker/Dockerfile", BROKER_ON_JAVA, f"BASE={JAVA}")
+        spark = bases.build_context(folder / "spark-context", bases.spark_wheels())
+        build(spark, "docker/spark.Dockerfile", IMAGES.spark, f"ODRADEK={BROKER_ON_JAVA}")
+
+
+def prepare() -> None:
+    """All that needs the network, before it is left behind."""
+    bases.find_tools()
+    bases.broker_wheels()
+    bases.spark_wheels()
+    bases.java_base()
+    bases.testcontainers_python()
+
+
+def inside(folder: Path, wanted: list[str]) -> int:
+    began = time.monotonic()
+    told = stories(bases.testcontainers_python())
+    with lab.daemon(folder):
+        try:
+            build_images(folder, set(wanted))
+            for name in wanted:
+                tell(f"\n== {name}")
+                told[name]()
+        except Failed as failure:
+            tell(f"\nFAILED: {failure}")
+            return 1
+    tell(f"\nAll is well, after {time.monotonic() - began:.0f} s.")
+    return 0
+
+
+def main() -> int:
+    names = list(stories(Path(sys.executable)))
+    parser = argparse.ArgumentParser(prog="docker/verify")
+    parser.add_argument("--only", choices=names, action="append", help="a story; repeatable")
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    wanted = asked.only or names
+    if asked.inside is not None:
+        return inside(asked.inside, wanted)
+    if os.geteuid() != 0:
+        print("verify: a Docker daemon needs root.", file=sys.stderr)
+        return 1
+    prepare()
+    folder = Path(tempfile.mkdtemp(prefix="odradek-docker-"))
+    words = [word for name in wanted for word in ("--only", name)]
+    return lab.enter(folder, ["--inside", str(folder), *words])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
