@@ -164,11 +164,22 @@ class GroupAdmin(AdminBase):
         }
 
     async def list_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed, of these partitions or of all."""
+        """What the group has committed, of these partitions or of all.
+
+        `require_stable`: wait for what a transaction is about to commit to these partitions.
+        """
         return await committed_offsets(
-            self._cluster, group_id, partitions, timeout_s=self._timeout_s, require_stable=False
+            self._cluster,
+            group_id,
+            partitions,
+            timeout_s=self._timeout_s,
+            require_stable=require_stable,
         )
 
     async def alter_group_offsets(

@@ -152,22 +152,27 @@ async def write_rows(
     async with Producer(settings) as producer:
         # First take over the name: whatever an older attempt has begun is over after this.
         await producer.init_transactions()
-        if await _is_written(options, attempt):
+        marker = TopicPartition(_topic_of(options, first), 0)
+        if await _is_written(options, attempt, marker):
             rows = first.num_rows + await asyncio.to_thread(_count, batches)
             return Written(rows, was_there=True)
         async with producer.transaction():
             rows = await _send(producer, options, first, batches)
-            marker = TopicPartition(_topic_of(options, first), 0)
             done = OffsetAndMetadata(attempt.batch_id + 1, f"batch {attempt.batch_id}: {rows} rows")
             await producer.send_offsets_to_transaction({marker: done}, GroupMetadata(attempt.name))
         return Written(rows, was_there=False)
 
 
-async def _is_written(options: SinkOptions, attempt: Attempt) -> bool:
-    """Whether an earlier attempt at this part committed, now that no other can any more."""
+async def _is_written(options: SinkOptions, attempt: Attempt, marker: TopicPartition) -> bool:
+    """Whether an earlier attempt at this part committed, now that no other can any more.
+
+    A coordinator of groups may hear of that a little after the transaction is over, and waits for
+    it only where a partition is named. An earlier batch may have begun with another topic.
+    """
     async with Admin(admin_settings(options.kafka)) as admin:
-        committed = await admin.list_group_offsets(attempt.name)
-    return any(position.offset > attempt.batch_id for position in committed.values())
+        named = await admin.list_group_offsets(attempt.name, [marker], require_stable=True)
+        every = await admin.list_group_offsets(attempt.name)
+    return any(position.offset > attempt.batch_id for position in (every | named).values())
 
 
 async def _send(

@@ -18,7 +18,7 @@ from odradek.client.consumer import Consumer
 from odradek.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from odradek.client.producer import Producer
 from odradek.client.retry import Backoff, until_done
-from odradek.client.values import OffsetAndMetadata
+from odradek.client.values import GroupMetadata, OffsetAndMetadata
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.partitions import ElectLeadersRequest
@@ -163,6 +163,29 @@ def test_groups_are_listed_described_moved_and_deleted(bootstrap: str, fresh: Fr
             assert partition not in await admin.list_group_offsets(group)
             raise_failures(await admin.delete_groups([group]))
             assert group not in {row.group_id for row in await admin.list_groups()}
+
+    asyncio.run(run())
+
+
+def test_offsets_that_a_transaction_commits_are_waited_for_on_demand(
+    bootstrap: str, fresh: Fresh
+) -> None:
+    async def run() -> None:
+        topic, group = await make_topic(bootstrap, fresh("topic")), fresh("group")
+        partition = TopicPartition(topic, 0)
+        settings = {"bootstrap.servers": bootstrap, "transactional.id": fresh("id")}
+        async with Producer(settings) as producer, Admin(bootstrap_servers=bootstrap) as admin:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            offsets = {partition: OffsetAndMetadata(7)}
+            await producer.send_offsets_to_transaction(offsets, GroupMetadata(group))
+            assert not await admin.list_group_offsets(group, [partition])
+            stable = admin.list_group_offsets(group, [partition], require_stable=True)
+            waiting = asyncio.create_task(stable)
+            done, _ = await asyncio.wait([waiting], timeout=0.3)
+            assert not done
+            await producer.commit_transaction()
+            assert (await waiting)[partition].offset == 7
 
     asyncio.run(run())
 
