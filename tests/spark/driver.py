@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from scripts.parts import jar_folders
 from tests.support.odradek import PROGRAM
 
 DONE_S = 600.0
@@ -25,6 +26,12 @@ class Driver:
         settings: Sequence[str] = SMALL,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        from odradek.spark_jobs.session import JARS_VARIABLE
+
+        parts = {
+            "PYSPARK_PYTHON": sys.executable,
+            JARS_VARIABLE: str(jar_folders()["spark-connector"]),
+        }
         self._output = output
         with output.open("ab") as log:
             self._popen = subprocess.Popen(
@@ -32,7 +39,7 @@ class Driver:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable, **(environment or {})},
+                env={**os.environ, **parts, **(environment or {})},
                 start_new_session=True,
             )
 

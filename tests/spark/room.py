@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,10 +17,11 @@ from odradek.protocol.types import TopicPartition
 from odradek.spark_jobs.log_generator import Mixture, log_lines, produce
 
 if TYPE_CHECKING:
+    from odradek.spark_jobs.query_run import Start
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-DONE_S = 240
+DONE_S = 600
 
 # Key and value of a record.
 Pair = tuple[str | None, str]
@@ -44,47 +46,50 @@ class Room:
         fill(self.servers, topic, values, **more)
 
     def batch(self, format: str, topic: str, **options: object) -> "DataFrame":
-        chosen = options if self._says_what(options) else {"subscribe": topic, **options}
-        return (
-            self.spark.read.format(format)
-            .option("kafka.bootstrap.servers", self.servers)
-            .options(**{name: str(value) for name, value in chosen.items()})
-            .load()
-        )
+        reader = self.spark.read.format(format)
+        return reader.options(**self._options(topic, options)).load()
 
     def stream(self, format: str, topic: str, **options: object) -> "DataFrame":
-        chosen = {"subscribe": topic, "startingOffsets": "earliest", **options}
-        return (
-            self.spark.readStream.format(format)
-            .option("kafka.bootstrap.servers", self.servers)
-            .options(**{name: str(value) for name, value in chosen.items()})
-            .load()
-        )
+        reader = self.spark.readStream.format(format).option("startingOffsets", "earliest")
+        return reader.options(**self._options(topic, options)).load()
 
-    def _says_what(self, options: Mapping[str, object]) -> bool:
-        return bool({"subscribe", "subscribePattern", "assign"} & options.keys())
+    def _options(self, topic: str, options: Mapping[str, object]) -> dict[str, str]:
+        """The topic counts unless the options say what to read."""
+        says_what = {"subscribe", "subscribePattern", "assign"} & options.keys()
+        chosen = options if says_what else {"subscribe": topic, **options}
+        given = {name: str(value) for name, value in chosen.items()}
+        return {"kafka.bootstrap.servers": self.servers, **given}
 
     def to_topic(
         self, frame: "DataFrame", format: str, topic: str, name: str = "query", **options: str
     ) -> "StreamingQuery":
         """Write all that is there, and wait for it."""
-        query = (
+        return run_to_its_end(
             frame.writeStream.format(format)
             .option("kafka.bootstrap.servers", self.servers)
             .option("topic", topic)
             .option("checkpointLocation", str(self.folder / name))
             .options(**options)
             .trigger(availableNow=True)
-            .start()
+            .start
         )
-        assert query.awaitTermination(DONE_S), "the query did not end"
-        return query
 
     def values(self, frame: "DataFrame") -> list[str]:
         return sorted(row.v for row in frame.selectExpr("cast(value as string) v").collect())
 
     def read(self, topic: str) -> list[ConsumerRecord]:
         return read(self.servers, topic)
+
+
+def run_to_its_end(start: "Start") -> "StreamingQuery":
+    """Raises what the query failed with."""
+    from odradek.spark_jobs.query_run import QueryRun
+
+    run = QueryRun(start)
+    deadline = time.monotonic() + DONE_S
+    while not run.has_ended(within_s=1.0):
+        assert time.monotonic() < deadline, "the query did not end"
+    return run.query
 
 
 def make_topic(servers: str, name: str, partitions: int = 2) -> None:
