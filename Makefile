@@ -1,8 +1,8 @@
 # Odradek: every task of the project. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-cluster setup check format fast unit slow bench bench-quick lock
-.PHONY: types clean pipeline spark-test sim test-spark test-suites
+.PHONY: help serve test test-cluster setup check format fast unit slow lock
+.PHONY: bench bench-quick bench-parts types clean pipeline spark-test sim test-spark test-suites
 
 BIN := .venv/bin
 PACKAGES := protocol client storage controller replication broker spark_jobs testing
@@ -61,11 +61,14 @@ spark-test: setup ## kill a Spark driver ten times in a million records, and all
 fast: .dev ## unit tests and tidiness, in under a minute
 	@$(PYTEST) -n 2 --dist loadgroup tests/unit tests/tidy
 
-bench: .dev ## run every benchmark, JSON into build/bench
-	@$(BIN)/python -m benchmarks
+bench: setup ## Odradek beside its peers, three quarters of an hour; report in benchmarks/results
+	@$(BIN)/python -m benchmarks.grid $(ARGS)
 
-bench-quick: .dev ## run every benchmark with small numbers
-	@$(BIN)/python -m benchmarks --quick
+bench-quick: setup ## the same with small numbers, to see that it runs: build/bench/grid
+	@$(BIN)/python -m benchmarks.grid --quick $(ARGS)
+
+bench-parts: .dev ## the benchmarks of single parts, JSON into build/bench
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 lock: .dev ## renew requirements/dev.lock from the ranges in pyproject.toml
 	@$(BIN)/python -m scripts.lock

@@ -1,4 +1,4 @@
-"""Build the driver programs of tests/clients into the cache; a stamp says from which sources.
+"""Build programs of tests and benchmarks into the cache; a stamp says from which sources.
 
 Each program is built in a folder beside its place and renamed when complete, so that tests never
 meet half a build. Called by scripts.setup alone, under its lock.
@@ -68,6 +68,7 @@ def install_old_kafka_python(_: Path, target: Path) -> bool:
 
 STEPS: dict[str, Callable[[Path, Path], bool]] = {
     "go-clients": build_go,
+    "kfake": build_go,
     "node-clients": build_node,
     "java-clients": build_java,
     f"kafka-python-{OLD_KAFKA_PYTHON}": install_old_kafka_python,

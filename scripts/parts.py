@@ -8,7 +8,7 @@ always speak of the same things. Everything that is downloaded lies in one cache
     <cache>/kafka/<version>/libs/*.jar  the class path, complete as soon as the folder exists
     <cache>/kafka-clients/<version>/    the same for old releases of the Java client alone
     <cache>/spark-connector/libs/*.jar  Spark's Kafka connector and what it needs
-    <cache>/clients/<name>/             a program of tests/clients, built from its sources
+    <cache>/clients/<name>/             a program of tests or benchmarks, built from its sources
     <cache>/m2/                         Maven's own repository
 """
 
@@ -57,7 +57,7 @@ TOOLS = (
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Driver programs of tests/clients that must be compiled or installed before they run."""
+    """Programs of tests and benchmarks that must be compiled or installed before they run."""
 
     name: str
     sources: str  # a folder in the repository; "" for what has none
@@ -66,6 +66,7 @@ class Build:
 
 BUILDS = (
     Build("go-clients", "tests/clients/go", ("go",)),
+    Build("kfake", "benchmarks/kfake", ("go",)),
     Build("node-clients", "tests/clients/node", ("node",)),
     Build(
         "java-clients",

@@ -40,15 +40,26 @@ def zookeeper_properties(broker_id: int, port: int, connect: str) -> Properties:
     }
 
 
-def kraft_properties(broker_id: int, port: int, controller_port: int) -> Properties:
+def kraft_properties(broker_id: int, port: int, quorum: str) -> Properties:
+    """`quorum` is `id@host:port` of the one controller: this broker itself, or another."""
+    controller_id, _, controller = quorum.partition("@")
+    if int(controller_id) != broker_id:
+        return {
+            "node.id": broker_id,
+            "process.roles": "broker",
+            "listeners": f"PLAINTEXT://{HOST}:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.quorum.voters": quorum,
+        }
     return {
         "node.id": broker_id,
         "process.roles": "broker,controller",
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{controller}",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": f"{broker_id}@{HOST}:{controller_port}",
+        "controller.quorum.voters": quorum,
     }
 
 
@@ -61,11 +72,13 @@ class KafkaBroker:
         *,
         version: str = KAFKA_ON_ZOOKEEPER,
         zookeeper: ZooKeeper | str | None = None,
+        controlled_by: "KafkaBroker | None" = None,
         broker_id: int = 1,
         overrides: Properties | None = None,
         jvm: Sequence[str] = SMALL_JVM,
     ) -> None:
-        """`zookeeper` is a server or a connect string with a path; without one it is KRaft."""
+        """`zookeeper` is a server or a connect string with a path; without one it is KRaft, and its
+        own controller unless it joins the cluster of another broker, which must start first."""
         self.version = version
         self.broker_id = broker_id
         self.port = free_port()
@@ -73,8 +86,11 @@ class KafkaBroker:
         self.process: Process | None = None
         self._jvm = jvm
         self._is_kraft = zookeeper is None
+        self._controller = controlled_by or self
+        self._quorum = f"{broker_id}@{HOST}:{free_port()}"
+        self._cluster_id = ""
         if zookeeper is None:
-            placement = kraft_properties(broker_id, self.port, free_port())
+            placement = kraft_properties(broker_id, self.port, self._controller._quorum)
         else:
             connect = zookeeper if isinstance(zookeeper, str) else zookeeper.connect
             placement = zookeeper_properties(broker_id, self.port, connect)
@@ -120,7 +136,9 @@ class KafkaBroker:
         """Give the log directory its cluster id; a directory that has one is left as it is."""
         if (self.log_dir / "meta.properties").exists():
             return
-        cluster_id = self.tool("kafka.tools.StorageTool", "random-uuid").strip()
+        if self._controller is self:
+            self._cluster_id = self.tool("kafka.tools.StorageTool", "random-uuid").strip()
+        cluster_id = self._controller._cluster_id
         arguments = ("format", "--ignore-formatted", "-t", cluster_id, "-c", self._properties)
         self.tool("kafka.tools.StorageTool", *arguments)
 

@@ -1,0 +1,107 @@
+"""Peers under the same load, in turns: A B C A B C, so that a noisy machine hits all of them.
+
+A virtual machine that compiles while it runs is warmed up first: round after round of the
+workload, until it stops growing. The others get one round that does not count.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
+
+from benchmarks.grid.load import Done, Workload, delete_topic, make_topic
+from benchmarks.grid.peers import PEERS
+from benchmarks.grid.readings import Reading, is_still_growing
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to do; the quick one only shows that everything still runs."""
+
+    seconds: float
+    """Of a round."""
+    rounds: int
+    most_warm_rounds: int
+    cells: int | None
+    """How many of a scenario's cells to run; all when None."""
+    is_quick: bool = False
+
+
+FULL = Effort(1.0, 5, 10, None)
+QUICK = Effort(0.5, 2, 1, 1, is_quick=True)
+
+
+class Contestant(NamedTuple):
+    """One broker or a whole cluster, as its clients and its bill see it."""
+
+    name: str
+    bootstrap: str
+    cpu_seconds: Callable[[], float]
+    settle: Callable[[str, int], None]
+    """Wait until a topic has all its replicas in sync."""
+
+
+class Turn(NamedTuple):
+    done: Done
+    cpu_seconds: float
+
+
+METRICS: Mapping[str, Callable[[Turn], float]] = {
+    "MB/s": lambda t: t.done.bytes / t.done.seconds / 1e6,
+    "records/s": lambda t: t.done.records / t.done.seconds,
+    "p50 µs": lambda t: t.done.p50_us,
+    "p99 µs": lambda t: t.done.p99_us,
+    "CPU µs/record": lambda t: t.cpu_seconds / t.done.records * 1e6,
+    "CPU ms/MB": lambda t: t.cpu_seconds / t.done.bytes * 1e9,
+}
+
+_numbers = count()
+
+
+def take_turn(peer: Contestant, workload: Workload, seconds: float) -> Turn:
+    topic = f"grid-{next(_numbers)}"
+    make_topic(peer.bootstrap, topic, workload.shape)
+    peer.settle(topic, workload.shape.replicas)
+    workload.prepare(peer.bootstrap, topic)
+    before = peer.cpu_seconds()
+    done = workload.run(peer.bootstrap, topic, seconds)
+    turn = Turn(done, peer.cpu_seconds() - before)
+    delete_topic(peer.bootstrap, topic)
+    return turn
+
+
+def warm_up(peer: Contestant, workload: Workload, effort: Effort, *, fully: bool) -> list[Turn]:
+    """Once only, or until the rate stops growing."""
+    turns = [take_turn(peer, workload, effort.seconds)]
+    while fully and len(turns) < effort.most_warm_rounds and is_still_growing(_rates(turns)):
+        turns.append(take_turn(peer, workload, effort.seconds))
+    return turns
+
+
+def _rates(turns: list[Turn]) -> list[float]:
+    return [METRICS["records/s"](turn) for turn in turns]
+
+
+def compete(
+    peers: list[Contestant],
+    cells: Mapping[str, Workload],
+    metrics: tuple[str, ...],
+    effort: Effort,
+) -> Iterator[Reading]:
+    """The first cell warms up for all: they differ in degree, and one more round precedes each."""
+    for number, (cell, workload) in enumerate(list(cells.items())[: effort.cells]):
+        before = {
+            peer.name: warm_up(
+                peer, workload, effort, fully=number == 0 and PEERS[peer.name].warms_up
+            )
+            for peer in peers
+        }
+        taken: dict[str, list[Turn]] = {peer.name: [] for peer in peers}
+        for _ in range(effort.rounds):
+            for peer in peers:
+                taken[peer.name].append(take_turn(peer, workload, effort.seconds))
+        for metric in metrics:
+            value = METRICS[metric]
+            for name, turns in taken.items():
+                warm = tuple(value(turn) for turn in before[name])
+                yield Reading(cell, name, metric, tuple(map(value, turns)), warm)

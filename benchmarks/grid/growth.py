@@ -1,0 +1,154 @@
+"""What a small produce costs the server when connections or partitions become many.
+
+Every connection and every partition takes its turn, so none is idle; one request is under way at a
+time, or five (at one connection all five on it, which the server may read and answer at once).
+"""
+
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+from odradek.protocol.messages.produce import ProduceResponse
+
+from benchmarks._brokers import Broker, cpu_seconds
+from benchmarks._raw_load import (
+    PRODUCE_VERSION,
+    answer_bytes,
+    create_topic,
+    frame_of,
+    produce_request,
+)
+from benchmarks.grid.contest import Effort
+from benchmarks.grid.peers import KAFKA_3, KFAKE, PEERS, Startable, running
+from benchmarks.grid.readings import OURS, Reading
+from benchmarks.grid.stage import is_here
+from tests.support.raw_client import RawClient, close_all
+
+NUMBERS, QUICK_NUMBERS = (1, 100, 1000, 2000), (1, 100)
+DEPTHS = (1, 5)
+METRIC = "CPU µs/request"
+_REQUESTS, _QUICK_REQUESTS = 4000, 400
+_WARM_REQUESTS = 40_000
+_RECORD_BYTES = 100
+_OPEN_FILES = 8192
+_WAIT_SECONDS = 60.0
+_RECEIVE_BYTES = 1 << 16
+
+
+def measure(effort: Effort) -> Iterator[Reading]:
+    allow_open_files()
+    names = [name for name in (OURS, KAFKA_3, KFAKE) if is_here(name)]
+    with ExitStack() as stack:
+        brokers = {name: stack.enter_context(running(name)) for name in names}
+        for name, broker in brokers.items():
+            for number in numbers_of(effort):
+                make_led_topic(broker, topic_of(number), number)
+            if PEERS[name].warms_up and not effort.is_quick:
+                with Connections(broker, 1) as load:
+                    load.run(_WARM_REQUESTS, 5)
+        yield from _readings("connections", Connections, brokers, effort)
+        yield from _readings("partitions", Partitions, brokers, effort)
+
+
+def numbers_of(effort: Effort) -> tuple[int, ...]:
+    return QUICK_NUMBERS if effort.is_quick else NUMBERS
+
+
+def topic_of(partitions: int) -> str:
+    return f"among-{partitions}"
+
+
+def make_led_topic(broker: Broker, topic: str, partitions: int) -> None:
+    """Kafka tells of a new topic before all its partitions take records."""
+    create_topic(broker, topic, partitions)
+    request = produce_request(topic, _RECORD_BYTES, acks=1, partitions=range(partitions))
+    deadline = time.monotonic() + _WAIT_SECONDS
+    with RawClient(broker.port) as client:
+        while True:
+            answer = client.ask(request, PRODUCE_VERSION)
+            assert isinstance(answer, ProduceResponse)
+            results = [p for t in answer.responses for p in t.partition_responses]
+            if not any(result.error_code for result in results):
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{topic} does not take records")
+
+
+class Load:
+    """Frames and the connections they go over, taking turns."""
+
+    def __init__(self, lanes: Sequence[tuple[RawClient, bytes]]) -> None:
+        self._lanes = lanes
+        self._answer_bytes = answer_bytes(*lanes[0])
+
+    def run(self, requests: int, depth: int) -> None:
+        buffer = bytearray(_RECEIVE_BYTES)
+        lanes, number = self._lanes, 0
+        for _ in range(requests // depth):
+            burst = [lanes[(number + step) % len(lanes)] for step in range(depth)]
+            number += depth
+            for client, frame in burst:
+                client.socket.sendall(frame)
+            left: dict[RawClient, int] = {}
+            for client, _ in burst:
+                left[client] = left.get(client, 0) + self._answer_bytes
+            for client, size in left.items():
+                while size > 0:
+                    size -= client.socket.recv_into(buffer)
+
+    def __enter__(self) -> "Load":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        close_all({id(client): client for client, _ in self._lanes}.values())
+
+
+class Connections(Load):
+    def __init__(self, broker: Broker, number: int) -> None:
+        request = produce_request(topic_of(1), _RECORD_BYTES, acks=1)
+        frame = frame_of(request, PRODUCE_VERSION)
+        super().__init__([(RawClient(broker.port), frame) for _ in range(number)])
+
+
+class Partitions(Load):
+    def __init__(self, broker: Broker, number: int) -> None:
+        topic = topic_of(number)
+        client = RawClient(broker.port)
+        frames = [
+            frame_of(
+                produce_request(topic, _RECORD_BYTES, acks=1, partitions=(index,)), PRODUCE_VERSION
+            )
+            for index in range(number)
+        ]
+        super().__init__([(client, frame) for frame in frames])
+        for frame in frames:
+            answer_bytes(client, frame)
+
+
+def _readings(
+    kind: str,
+    load_of: type[Connections] | type[Partitions],
+    brokers: dict[str, Startable],
+    effort: Effort,
+) -> Iterator[Reading]:
+    requests = _QUICK_REQUESTS if effort.is_quick else _REQUESTS
+    taken: dict[tuple[int, int, str], list[float]] = {}
+    for _ in range(effort.rounds):
+        for number in numbers_of(effort):
+            for name, broker in brokers.items():
+                with load_of(broker, number) as load:
+                    load.run(max(requests // 4, number), 1)
+                    for depth in DEPTHS:
+                        before = cpu_seconds(broker)
+                        load.run(requests, depth)
+                        spent = (cpu_seconds(broker) - before) / requests * 1e6
+                        taken.setdefault((depth, number, name), []).append(spent)
+    for (depth, number, name), rounds in sorted(taken.items(), key=lambda each: each[0][:2]):
+        yield Reading(f"{number} {kind}, {depth} at once", name, METRIC, tuple(rounds))
+
+
+def allow_open_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < _OPEN_FILES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(_OPEN_FILES, hard), hard))

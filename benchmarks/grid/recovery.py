@@ -1,0 +1,61 @@
+"""From kill -9 to service: the process starts again, and the last record written can be read."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from confluent_kafka import KafkaException
+
+from benchmarks.grid.contest import Effort
+from benchmarks.grid.load import Produce, Shape, end_offsets, make_topic
+from benchmarks.grid.peers import KAFKA_3, KAFKA_4, Startable, new_broker
+from benchmarks.grid.readings import OURS, Reading
+from benchmarks.grid.stage import is_here
+
+PARTITIONS = (1, 100)
+_BYTES, _QUICK_BYTES = 500_000_000, 20_000_000
+_RECORD_BYTES = 1000
+_WAIT_SECONDS = 120.0
+
+
+def measure(effort: Effort) -> Iterator[Reading]:
+    size = _QUICK_BYTES if effort.is_quick else _BYTES
+    for partitions in PARTITIONS[: effort.cells]:
+        with ExitStack() as stack:
+            names = [name for name in (OURS, KAFKA_3, KAFKA_4) if is_here(name)]
+            brokers = {name: stack.enter_context(new_broker(name)) for name in names}
+            written = {name: _fill(broker, partitions, size) for name, broker in brokers.items()}
+            taken: dict[str, list[float]] = {name: [] for name in names}
+            for _ in range(effort.rounds):
+                for name, broker in brokers.items():
+                    taken[name].append(_seconds_to_recover(broker, partitions, written[name]))
+        cell = f"{size // 1_000_000} MB in {partitions} partitions"
+        for name in names:
+            yield Reading(cell, name, "s", tuple(taken[name]))
+
+
+def _fill(broker: Startable, partitions: int, size: int) -> int:
+    broker.start()
+    shape = Shape(partitions)
+    make_topic(broker.bootstrap, "kept", shape)
+    writer = Produce(_RECORD_BYTES, batch_bytes=1_000_000, shape=shape)
+    wanted = size // _RECORD_BYTES
+    writer.send(broker.bootstrap, "kept", lambda sent: sent >= wanted)
+    return end_offsets(broker.bootstrap, "kept", partitions)
+
+
+def _seconds_to_recover(broker: Startable, partitions: int, written: int) -> float:
+    broker.kill()
+    began = time.perf_counter()
+    broker.start()
+    while (there := _records(broker, partitions)) < written:
+        if time.perf_counter() > began + _WAIT_SECONDS:
+            raise AssertionError(f"{there} of {written} acknowledged records are there")
+    return time.perf_counter() - began
+
+
+def _records(broker: Startable, partitions: int) -> int:
+    try:
+        return end_offsets(broker.bootstrap, "kept", partitions)
+    except KafkaException:
+        return 0  # no leader yet
