@@ -33,6 +33,23 @@ def temporary_directory() -> Iterator[Path]:
         yield Path(path)
 
 
+@contextmanager
+def profiled(path: Path | None) -> Iterator[None]:
+    """Keep what every function cost, for `python -m pstats PATH`; without a path, nothing."""
+    if path is None:
+        yield
+        return
+    from cProfile import Profile
+
+    profile = Profile()
+    profile.enable()
+    try:
+        yield
+    finally:
+        profile.disable()
+        profile.dump_stats(path)
+
+
 def give_up(sentence: str) -> NoReturn:
     click.echo(f"odradek: {sentence}", err=True)
     sys.exit(_EXIT_UNUSABLE)

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import click
 from odradek.broker import log_output
 from odradek.broker.cluster_command import cluster
-from odradek.broker.command_line import failures_in_a_sentence, give_up, temporary_directory
+from odradek.broker.command_line import (
+    failures_in_a_sentence,
+    give_up,
+    profiled,
+    temporary_directory,
+)
 from odradek.client.cli import VERBS, LazyVerbs
 
 if TYPE_CHECKING:
@@ -61,6 +66,11 @@ def main() -> None:
 )
 @click.option("--log-format", type=click.Choice(log_output.FORMATS), default="text")
 @click.option("--log-level", type=click.Choice(log_output.LEVELS), default="info")
+@click.option(
+    "--profile",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write at the end what every function cost, for `python -m pstats`.",
+)
 def serve(
     host: str | None,
     port: int | None,
@@ -71,6 +81,7 @@ def serve(
     topics: tuple[str, ...],
     log_format: str,
     log_level: str,
+    profile: Path | None,
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM; a second Ctrl-C ends it at once."""
     if data_dir is not None and ephemeral:
@@ -79,7 +90,9 @@ def serve(
     with ExitStack() as stack, failures_in_a_sentence():
         directory = stack.enter_context(temporary_directory()) if ephemeral else data_dir
         given = [*options, *_as_options(host, port, directory)]
-        _run(_load(config_file, given), topics)
+        config = _load(config_file, given)
+        stack.enter_context(profiled(profile))
+        _run(config, topics)
 
 
 def _as_options(host: str | None, port: int | None, directory: Path | None) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """`odradek serve` as an operator meets it: one line when ready, one sentence when it cannot."""
 
+import io
 import json
 import os
+import pstats
 import signal
 import socket
 import subprocess
@@ -169,6 +171,18 @@ def test_a_second_signal_ends_it_at_once() -> None:
         os.kill(broker.pid, signal.SIGTERM)
         broker.resume()
         assert broker.wait() in (0, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+
+
+def test_a_profile_of_the_run_is_written_at_its_end(tmp_path: Path) -> None:
+    profile = tmp_path / "serve.profile"
+    with start("--port", "0", "--ephemeral", "--profile", profile) as broker:
+        assert answers_api_versions(ready_port(broker))
+        assert not profile.exists()
+        assert broker.stop() == 0
+    written = io.StringIO()
+    pstats.Stats(str(profile), stream=written).print_stats("run_broker|versions.py")
+    assert "(run_broker)" in written.getvalue()
+    assert "handlers/versions.py" in written.getvalue()
 
 
 def test_help_names_every_option() -> None:
