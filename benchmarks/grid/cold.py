@@ -14,7 +14,7 @@ from benchmarks._rows import percentile
 from benchmarks.grid.contest import Effort
 from benchmarks.grid.peers import KAFKA_3, KAFKA_4, Startable, running
 from benchmarks.grid.readings import OURS, Reading
-from benchmarks.grid.stage import is_here
+from benchmarks.grid.stage import present
 from tests.support.kafka import KafkaBroker
 from tests.support.odradek import OdradekBroker
 
@@ -24,7 +24,7 @@ _SLICE_SECONDS = 0.02
 
 def measure(effort: Effort) -> Iterator[Reading]:
     megabytes = _QUICK_MEGABYTES if effort.is_quick else _MEGABYTES
-    names = [name for name in (OURS, KAFKA_3, KAFKA_4) if is_here(name)]
+    names = present((OURS, KAFKA_3, KAFKA_4), effort)
     taken: dict[tuple[str, str, str], list[float]] = {}
     with ExitStack() as stack:
         brokers = {name: stack.enter_context(running(name)) for name in names}

@@ -22,7 +22,7 @@ from benchmarks._raw_load import (
 from benchmarks.grid.contest import Effort
 from benchmarks.grid.peers import KAFKA_3, KFAKE, PEERS, Startable, running
 from benchmarks.grid.readings import OURS, Reading
-from benchmarks.grid.stage import is_here
+from benchmarks.grid.stage import present
 from tests.support.raw_client import RawClient, close_all
 
 NUMBERS, QUICK_NUMBERS = (1, 100, 1000, 2000), (1, 100)
@@ -38,7 +38,7 @@ _RECEIVE_BYTES = 1 << 16
 
 def measure(effort: Effort) -> Iterator[Reading]:
     allow_open_files()
-    names = [name for name in (OURS, KAFKA_3, KFAKE) if is_here(name)]
+    names = present((OURS, KAFKA_3, KFAKE), effort)
     with ExitStack() as stack:
         brokers = {name: stack.enter_context(running(name)) for name in names}
         for name, broker in brokers.items():

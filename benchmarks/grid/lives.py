@@ -13,7 +13,7 @@ from benchmarks.grid.contest import Effort
 from benchmarks.grid.load import Consume, Produce, Shape, make_topic
 from benchmarks.grid.peers import PEERS, Startable, new_broker
 from benchmarks.grid.readings import Reading
-from benchmarks.grid.stage import is_here
+from benchmarks.grid.stage import present
 
 _LOAD_SECONDS, _QUICK_LOAD_SECONDS = 10.0, 1.0
 _SETTLE_SECONDS = 1.0
@@ -22,7 +22,7 @@ TOPIC = "loaded"
 
 def measure(effort: Effort) -> Iterator[Reading]:
     with ExitStack() as stack:
-        names = [name for name in PEERS if is_here(name)]
+        names = present(PEERS, effort)
         brokers = {name: stack.enter_context(new_broker(name)) for name in names}
         seconds: dict[str, list[float]] = {name: [] for name in names}
         idle: dict[str, list[float]] = {name: [] for name in names}

@@ -113,7 +113,7 @@ class Produce:
             sent += len(chunk)
             producer.poll(0)
         _flush(producer)
-        if self.acks == 0:
+        if self.acks == 0 and self.shape.replicas == 1:
             _wait_for_records(bootstrap, topic, self.shape.partitions, sent + 1)
         return Done(sent, sent * self.record_bytes, time.perf_counter() - began)
 
@@ -236,7 +236,8 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> int:
 
 
 def _wait_for_records(bootstrap: str, topic: str, partitions: int, wanted: int) -> None:
-    """Without acknowledgements, only the log says when the work is done."""
+    """Without acknowledgements, only the log says when the work is done. With replicas it tells
+    clients what all of them have, which is more than this producer asked for."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while (there := end_offsets(bootstrap, topic, partitions)) < wanted:
         if time.monotonic() > deadline:

@@ -92,6 +92,8 @@ class Peer:
     new: NewBroker
     """A broker still to be started, in a directory; what it needs beside it runs already."""
     warms_up: bool = False
+    forgotten_seconds: float = 0.0
+    """How long ZooKeeper remembers a killed one; until then it does not start again."""
 
     def whats_missing(self) -> str | None:
         return next((why for part in self.needs if (why := whats_missing(part))), None)
@@ -107,6 +109,7 @@ PEERS = {
             (f"kafka-{KAFKA_ON_ZOOKEEPER}",),
             _new_kafka_3("1g"),
             warms_up=True,
+            forgotten_seconds=9.0,
         ),
         Peer(
             KAFKA_4,
@@ -122,6 +125,7 @@ PEERS = {
             (f"kafka-{KAFKA_ON_ZOOKEEPER}",),
             _new_kafka_3(SMALL_HEAP),
             warms_up=True,
+            forgotten_seconds=9.0,
         ),
     )
 }

@@ -8,9 +8,9 @@ from confluent_kafka import KafkaException
 
 from benchmarks.grid.contest import Effort
 from benchmarks.grid.load import Produce, Shape, end_offsets, make_topic
-from benchmarks.grid.peers import KAFKA_3, KAFKA_4, Startable, new_broker
+from benchmarks.grid.peers import KAFKA_3, KAFKA_4, PEERS, Startable, new_broker
 from benchmarks.grid.readings import OURS, Reading
-from benchmarks.grid.stage import is_here
+from benchmarks.grid.stage import present
 
 PARTITIONS = (1, 100)
 _BYTES, _QUICK_BYTES = 500_000_000, 20_000_000
@@ -22,12 +22,14 @@ def measure(effort: Effort) -> Iterator[Reading]:
     size = _QUICK_BYTES if effort.is_quick else _BYTES
     for partitions in PARTITIONS[: effort.cells]:
         with ExitStack() as stack:
-            names = [name for name in (OURS, KAFKA_3, KAFKA_4) if is_here(name)]
+            names = present((OURS, KAFKA_3, KAFKA_4), effort)
             brokers = {name: stack.enter_context(new_broker(name)) for name in names}
             written = {name: _fill(broker, partitions, size) for name, broker in brokers.items()}
             taken: dict[str, list[float]] = {name: [] for name in names}
             for _ in range(effort.rounds):
                 for name, broker in brokers.items():
+                    broker.kill()
+                    time.sleep(PEERS[name].forgotten_seconds)
                     taken[name].append(_seconds_to_recover(broker, partitions, written[name]))
         cell = f"{size // 1_000_000} MB in {partitions} partitions"
         for name in names:
@@ -45,7 +47,6 @@ def _fill(broker: Startable, partitions: int, size: int) -> int:
 
 
 def _seconds_to_recover(broker: Startable, partitions: int, written: int) -> float:
-    broker.kill()
     began = time.perf_counter()
     broker.start()
     while (there := _records(broker, partitions)) < written:

@@ -27,7 +27,7 @@ from benchmarks.grid.load import Consume, EndToEnd, Existing, Produce, Shape, Wo
 from benchmarks.grid.peers import KAFKA_3, KAFKA_4, KFAKE
 from benchmarks.grid.raw_consume import RawConsume
 from benchmarks.grid.readings import OURS, Reading
-from benchmarks.grid.stage import Stage
+from benchmarks.grid.stage import Stage, present
 
 ALL = (OURS, KAFKA_3, KAFKA_4, KFAKE)
 DURABLE = (OURS, KAFKA_3, KAFKA_4)
@@ -53,7 +53,8 @@ class Contest:
     cluster_size: int = 1
 
     def measure(self, stage: Stage, effort: Effort) -> Iterator[Reading]:
-        peers = stage.contestants(self.peers, cluster_size=self.cluster_size)
+        names = present(self.peers, effort)
+        peers = stage.contestants(names, cluster_size=self.cluster_size)
         return compete(peers, self.cells, self.metrics, effort)
 
 

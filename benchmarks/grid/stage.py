@@ -5,7 +5,7 @@ kind is asked for: nothing that is not measured should run meanwhile.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -13,12 +13,14 @@ from typing import Self
 
 from benchmarks._brokers import cpu_seconds, kafka_jvm, scratch
 from benchmarks._clusters import SESSION_MS, Cluster, clusters
-from benchmarks.grid.contest import Contestant
-from benchmarks.grid.peers import KAFKA_3, KAFKA_4, PEERS, running
+from benchmarks.grid.contest import Contestant, Effort
+from benchmarks.grid.peers import KAFKA_3, KAFKA_4, PEERS, SMALL_KAFKA, running
 from benchmarks.grid.readings import OURS
 from scripts.parts import KAFKA_ON_KRAFT
 from tests.support.kafka import KafkaBroker
 
+# A quick run only shows that all works, and one virtual machine more shows little.
+NOT_IN_A_HURRY = frozenset({KAFKA_4, SMALL_KAFKA})
 _CLUSTER_HEAP = "512m"
 
 
@@ -29,11 +31,10 @@ class Stage:
         self._there: dict[str, Contestant] = {}
 
     def contestants(self, names: Sequence[str], *, cluster_size: int) -> list[Contestant]:
-        """Those of the named peers that this machine can run; a size of 1 is a broker alone."""
+        """A size of 1 is a broker alone."""
         if cluster_size != self._cluster_size:
             self.clear()
             self._cluster_size = cluster_size
-        names = [name for name in names if is_here(name)]
         if new := [name for name in names if name not in self._there]:
             enter = self._enter_alone if cluster_size == 1 else self._enter_clusters
             enter(new)
@@ -69,11 +70,17 @@ class Stage:
         self.clear()
 
 
-def is_here(name: str) -> bool:
-    reason = PEERS[name].whats_missing()
-    if reason:
-        print(f"  without {name}: {reason}", file=sys.stderr)
-    return not reason
+def present(names: Iterable[str], effort: Effort) -> list[str]:
+    """Those that this machine can run and that are worth their start."""
+    found = []
+    for name in names:
+        if effort.is_quick and name in NOT_IN_A_HURRY:
+            continue
+        if reason := PEERS[name].whats_missing():
+            print(f"  without {name}: {reason}", file=sys.stderr)
+        else:
+            found.append(name)
+    return found
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from benchmarks.grid.contest import Effort
 from benchmarks.grid.load import Produce, Shape, make_topic, values
 from benchmarks.grid.peers import KAFKA_3, KAFKA_4, KFAKE, PEERS, Startable, running
 from benchmarks.grid.readings import OURS, Reading
-from benchmarks.grid.stage import is_here
+from benchmarks.grid.stage import present
 
 CELL = "5 MB/s, acks=all, 12 partitions"
 _SECONDS, _QUICK_SECONDS = 300.0, 3.0
@@ -33,7 +33,7 @@ _SHAPE = Shape(partitions=12)
 
 def measure(effort: Effort) -> Iterator[Reading]:
     seconds = _QUICK_SECONDS if effort.is_quick else _SECONDS
-    names = [name for name in (OURS, KAFKA_3, KAFKA_4, KFAKE) if is_here(name)]
+    names = present((OURS, KAFKA_3, KAFKA_4, KFAKE), effort)
     with ExitStack() as stack:
         brokers = {name: stack.enter_context(running(name)) for name in names}
         for name, broker in brokers.items():
@@ -60,9 +60,10 @@ def _side_by_side(brokers: dict[str, Startable], seconds: float) -> dict[str, di
     for name, broker in brokers.items():
         ends[name], there = context.Pipe()
         arguments = (there, broker.bootstrap, "steady", seconds)
-        processes.append(context.Process(target=_send_steadily, args=arguments, daemon=True))
-    for process in processes:
+        process = context.Process(target=_send_steadily, args=arguments, daemon=True)
         process.start()
+        there.close()  # so that the end of the process is heard here
+        processes.append(process)
     try:
         return {name: end.recv() for name, end in ends.items()}
     finally:
