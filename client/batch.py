@@ -7,6 +7,7 @@ record of 100 bytes (benchmarks/client_parts.py): 0.4 here, 0.8 by appending to 
 """
 
 import asyncio
+import logging
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -26,6 +27,8 @@ from odradek.protocol.records import (
 )
 from odradek.protocol.types import TopicPartition
 from odradek.protocol.varints import VARINT
+
+log = logging.getLogger(__name__)
 
 # timestamp, key, value, headers
 RawRecord = tuple[int, bytes | None, bytes | None, Sequence[Header]]
@@ -65,7 +68,7 @@ class Batch:
         "reserved_bytes",
         "size_bytes",
         "span",
-        "waiter",
+        "waiters",
     )
 
     def __init__(
@@ -92,25 +95,32 @@ class Batch:
         # The halves of a batch that was too large for its broker.
         self.parts: tuple[Batch, ...] = ()
         self.parent: Batch | None = None
-        self.waiter: asyncio.Future[None] | None = None
+        self.waiters: list[asyncio.Future[None]] = []
         self.callbacks: list[tuple[int, OnDelivery]] | None = None
 
     def done(self) -> "asyncio.Future[None]":
-        """Done when the outcome is known; never fails."""
-        if self.waiter is None:
-            self.waiter = asyncio.get_running_loop().create_future()
-            if self.outcome is not None:
-                self.waiter.set_result(None)
-        return self.waiter
+        """Done when the outcome is known; never fails. Each caller's own, free to be cancelled."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.outcome is None:
+            self.waiters.append(waiter)
+        else:
+            waiter.set_result(None)
+        return waiter
 
     def settle(self, outcome: Outcome) -> None:
         assert self.outcome is None, "a batch has one outcome"
         self.outcome = outcome
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self.waiters.clear()
         for index, callback in self.callbacks or ():
             error = self.error_of(index)
-            callback(None if error else self.metadata_of(index), error)
+            try:
+                callback(None if error else self.metadata_of(index), error)
+            except Exception:
+                # The application's mistake must not keep others from hearing of theirs.
+                log.exception("a callback of %s failed", self.partition)
         self.callbacks = None
 
     def halved(self) -> "tuple[Batch, Batch]":
@@ -181,7 +191,7 @@ class Delivery:
     def __await__(self) -> Generator[object, None, RecordMetadata]:
         batch = self._batch
         if batch.outcome is None:
-            yield from asyncio.shield(batch.done())
+            yield from batch.done()
         error = batch.error_of(self._index)
         if error is not None:
             raise KafkaError(error.error, error.message)

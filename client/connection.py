@@ -90,11 +90,14 @@ class ConnectionOptions:
         )
 
 
+OnAnswer = Callable[[Response | KafkaError], None]
+
+
 class InFlight(NamedTuple):
     correlation_id: int
     request: type[Request]
     version: int
-    answer: "asyncio.Future[Response]"
+    answer: "asyncio.Future[Response] | OnAnswer"
     deadline: float
 
 
@@ -165,6 +168,30 @@ class Connection:
         self, request: Request, *, version: int | None = None, timeout_s: float | None = None
     ) -> "asyncio.Future[Response]":
         """Ask; the future brings the answer. Raises only when nothing was sent."""
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        self._ask(request, answer, version, timeout_s)
+        return answer
+
+    def send_then(
+        self,
+        request: Request,
+        on_answer: OnAnswer,
+        *,
+        version: int | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Ask; `on_answer` is called with the answer as soon as it is read, a turn of the loop
+        before any future would tell, or later with what went wrong instead. Raises only when
+        nothing was sent."""
+        self._ask(request, on_answer, version, timeout_s)
+
+    def _ask(
+        self,
+        request: Request,
+        answer: "asyncio.Future[Response] | OnAnswer",
+        version: int | None,
+        timeout_s: float | None,
+    ) -> None:
         kind = type(request)
         if version is None:
             version = self.version_of(kind)
@@ -172,11 +199,9 @@ class Connection:
         if timeout_s is None:
             timeout_s = self._options.request_timeout_s
         deadline = self._loop.time() + timeout_s
-        answer: asyncio.Future[Response] = self._loop.create_future()
         self._in_flight.append(InFlight(correlation_id, kind, version, answer, deadline))
         if self._watch is None or deadline < self._watch_until:
             self._watch_over(deadline)
-        return answer
 
     def send_unanswered(self, request: Request, *, version: int | None = None) -> None:
         """Send what a broker never answers: Produce with acks=0."""
@@ -237,10 +262,13 @@ class Connection:
                 raise ProtocolError(f"answer {correlation_id} came instead of {asked[0]}")
         except ProtocolError as error:
             refusal = KafkaError(Errors.NETWORK_EXCEPTION, f"{self} sent nonsense: {error}")
-            _refuse(asked.answer, refusal)
+            self._refuse(asked.answer, refusal)
             raise
-        if not asked.answer.done():
-            asked.answer.set_result(response)
+        answer = asked.answer
+        if not isinstance(answer, asyncio.Future):
+            answer(response)
+        elif not answer.done():
+            answer.set_result(response)
 
     def _end(self, error: Exception | None) -> None:
         why = f": {error}" if error else " by the broker"
@@ -262,7 +290,16 @@ class Connection:
         if self._reauthentication is not None:
             self._reauthentication.cancel()
         while self._in_flight:
-            _refuse(self._in_flight.popleft().answer, KafkaError(error, message))
+            self._refuse(self._in_flight.popleft().answer, KafkaError(error, message))
+
+    def _refuse(self, answer: "asyncio.Future[Response] | OnAnswer", error: KafkaError) -> None:
+        if not isinstance(answer, asyncio.Future):
+            # Never out of a call of its own, such as the one that closes the connection.
+            self._loop.call_soon(answer, error)
+        elif not answer.done():
+            answer.set_exception(error)
+            # Who gave up waiting never looks; that is no news for the log.
+            answer.exception()
 
     def _watch_over(self, deadline: float) -> None:
         if self._watch is not None:
@@ -327,13 +364,6 @@ class Connection:
     def _reauthenticated(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(Errors.NETWORK_EXCEPTION, f"authentication at {self} expired: {error}")
-
-
-def _refuse(answer: "asyncio.Future[Response]", error: KafkaError) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-        # Who gave up waiting never looks; that is no news for the log.
-        answer.exception()
 
 
 async def open_connection(host: str, port: int, options: ConnectionOptions) -> Connection:

@@ -161,8 +161,9 @@ class Fetcher:
         try:
             has_ids = all(row.topic_id != NO_ID for row in (wanted | plan.forget).values())
             version = connection.version_of(FetchRequest, None if has_ids else NEWEST_WITH_NAMES)
-            answer = connection.send(
+            connection.send_then(
                 self._request(plan),
+                partial(self._answered, node.id, eras),
                 version=version,
                 timeout_s=self._settings.fetch_max_wait_ms / 1000 + GRACE_S,
             )
@@ -171,7 +172,6 @@ class Fetcher:
             self._pause(node.id, error)
             return
         self._busy.add(node.id)
-        answer.add_done_callback(partial(self._answered, node.id, eras))
 
     def _request(self, plan: FetchPlan) -> FetchRequest:
         topics: dict[str, FetchTopic] = {}
@@ -206,28 +206,26 @@ class Fetcher:
             rack_id=self._settings.client_rack,
         )
 
-    def _answered(self, node_id: int, eras: Eras, answer: "asyncio.Future[Response]") -> None:
+    def _answered(self, node_id: int, eras: Eras, answer: Response | KafkaError) -> None:
         self._busy.discard(node_id)
-        if self._is_closed or answer.cancelled():
+        if self._is_closed:
             return
         session = self._sessions[node_id]
-        error = answer.exception()
-        if error is not None:
+        if isinstance(answer, KafkaError):
             session.failed(is_known=False)
             self._cluster.refresh_soon()
-            self._pause(node_id, error)
+            self._pause(node_id, answer)
             return
-        response = answer.result()
-        assert isinstance(response, FetchResponse)
-        if response.error_code:
-            code = Errors.of(response.error_code)
+        assert isinstance(answer, FetchResponse)
+        if answer.error_code:
+            code = Errors.of(answer.error_code)
             session.failed(is_known=code is not Errors.FETCH_SESSION_ID_NOT_FOUND)
             if code not in SESSION_LOST:
                 self._pause(node_id, KafkaError(code))
         else:
-            session.answered(response.session_id)
+            session.answered(answer.session_id)
             self._failures.pop(node_id, None)
-            self._read(response, eras)
+            self._read(answer, eras)
         self.pump()
 
     def _pause(self, node_id: int, error: BaseException) -> None:

@@ -229,7 +229,7 @@ class PartitionState:
 
     def _simple(self, body: bytes, header: BatchHeader) -> list[ConsumerRecord] | None:
         """The records if they have no keys and nothing unusual."""
-        columns = read_columns(body, header.count)
+        columns = read_columns(body, header)
         if columns is None:
             return None
         topic, index = self.partition
@@ -238,7 +238,7 @@ class PartitionState:
             repeat(topic),
             repeat(index),
             range(first, first + header.count),
-            map(header.base_timestamp.__add__, columns.time_deltas),
+            columns.timestamps,
             repeat(None),
             columns.values,
             repeat(()),

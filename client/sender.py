@@ -179,7 +179,7 @@ class Sender:
 
     def _pump(self) -> None:
         self._is_pumping = False
-        while not self._is_closed and self._pump_once():
+        while self._marked and not self._is_closed and self._pump_once():
             continue
 
     def _pump_once(self) -> bool:
@@ -274,13 +274,13 @@ class Sender:
                 for batch in batches:
                     self._settle(batch, Outcome())
                 return
-            answer = connection.send(request, version=version)
+            answered = partial(self._answered, node_id, batches)
+            connection.send_then(request, answered, version=version)
         except KafkaError as error:
             for batch in batches:
                 self._judge(batch, error)
             return
         self._leaders[node_id].in_flight += 1
-        answer.add_done_callback(partial(self._answered, node_id, batches))
 
     def _request(self, batches: list[Batch]) -> ProduceRequest:
         by_topic: dict[str, list[PartitionProduceData]] = {}
@@ -301,21 +301,16 @@ class Sender:
             ],
         )
 
-    def _answered(
-        self, node_id: int, batches: list[Batch], answer: "asyncio.Future[Response]"
-    ) -> None:
+    def _answered(self, node_id: int, batches: list[Batch], answer: Response | KafkaError) -> None:
         self._leaders[node_id].in_flight -= 1
-        error = answer.exception()
-        if error is not None:
-            failure = error if isinstance(error, KafkaError) else None
-            failure = failure or KafkaError(Errors.UNKNOWN_SERVER_ERROR, str(error))
+        if isinstance(answer, KafkaError):
             for batch in batches:
-                self._judge(batch, failure)
+                self._judge(batch, answer)
         else:
-            response = answer.result()
-            assert isinstance(response, ProduceResponse)
-            self._read_answer(batches, response)
-        self.pump_soon()
+            assert isinstance(answer, ProduceResponse)
+            self._read_answer(batches, answer)
+        if self._marked:
+            self.pump_soon()
 
     def _read_answer(self, batches: list[Batch], response: ProduceResponse) -> None:
         rows = {

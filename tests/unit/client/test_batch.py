@@ -71,6 +71,38 @@ def test_waiting_for_a_record_gives_its_metadata_or_its_error() -> None:
         asyncio.run(fail())
 
 
+def test_everybody_who_waits_hears_of_it_and_may_give_up_alone() -> None:
+    async def run() -> list[object]:
+        batch = batch_of(3)
+        waiting = [asyncio.ensure_future(Delivery(batch, index)) for index in range(3)]
+        await asyncio.sleep(0)
+        waiting[1].cancel()
+        await asyncio.sleep(0)
+        batch.settle(Outcome(base_offset=7))
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    first, second, third = asyncio.run(run())
+    assert isinstance(first, RecordMetadata)
+    assert isinstance(third, RecordMetadata)
+    assert (first.offset, third.offset) == (7, 9)
+    assert isinstance(second, asyncio.CancelledError)
+
+
+def test_a_callback_that_fails_keeps_no_other_from_its_outcome(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[RecordMetadata | None] = []
+
+    def fail(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        raise ValueError("the application's own mistake")
+
+    batch = batch_of(2)
+    batch.callbacks = [(0, fail), (1, lambda metadata, error: heard.append(metadata))]
+    batch.settle(Outcome(base_offset=7))
+    assert heard == [RecordMetadata("orders", 3, 8, 101)]
+    assert "the application's own mistake" in caplog.text
+
+
 def test_halves_keep_numbers_and_order_and_answer_for_the_whole() -> None:
     batch = batch_of(5)
     first, second = batch.halved()

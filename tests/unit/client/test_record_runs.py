@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from odradek.client.batch import RawRecord, sealed_batch
 from odradek.client.partition_state import FetchedBatch, PartitionState, ReadSettings
-from odradek.client.record_columns import read_columns
+from odradek.client.record_columns import of_one_moment, read_columns
 from odradek.client.record_runs import read_run
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import KafkaError, ProtocolError
@@ -78,10 +78,33 @@ def test_columns_take_sizes_and_times_of_one_and_two_bytes() -> None:
         for number, size in enumerate([0, 1, 56, 57, 58, 63, 64, 65, 100, 7999, 8000] * 8)
     ]
     batch = sealed_batch(records, Codec.NONE, ProducerStamp())
-    columns = read_columns(read_body(batch), len(records))
+    columns = read_columns(read_body(batch), read_header(batch))
     assert columns is not None
     assert columns.values == [value for _, _, value, _ in records]
-    assert columns.time_deltas == [number * 20 for number in range(len(records))]
+    assert columns.timestamps == [FIRST + number * 20 for number in range(len(records))]
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 300])
+def test_records_of_one_moment_have_all_sizes_and_the_times_of_one_byte(count: int) -> None:
+    sizes = [0, 1, 2, 55, 56, 57, 58, 62, 63, 64, 65, 66, 100, 4090, 4096, 7999, 8000]
+    records: list[RawRecord] = [
+        (FIRST + number % 128 - 64, None, b"\xff" * sizes[number % len(sizes)], ())
+        for number in range(64, 64 + count)
+    ]
+    batch = sealed_batch(records, Codec.NONE, ProducerStamp())
+    columns = of_one_moment(read_body(batch), count, FIRST)
+    assert columns is not None
+    assert columns.values == [value for _, _, value, _ in records]
+    assert columns.timestamps == [timestamp for timestamp, _, _, _ in records]
+
+
+@pytest.mark.parametrize("away_ms", [64, -65, 8192])
+def test_a_record_of_another_moment_is_left_to_the_other_walk(away_ms: int) -> None:
+    records: list[RawRecord] = [(FIRST, None, bytes(size), ()) for size in (100, 120, 90)]
+    records.append((FIRST + away_ms, None, bytes(110), ()))
+    batch = sealed_batch(records, Codec.NONE, ProducerStamp())
+    assert of_one_moment(read_body(batch), 4, FIRST) is None
+    assert read(batch) == [tuple(record) for record in iter_records(batch)]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +121,7 @@ def test_columns_take_sizes_and_times_of_one_and_two_bytes() -> None:
 def test_one_unusual_record_leaves_a_batch_to_the_plain_reader(unusual: RawRecord) -> None:
     records: list[RawRecord] = [(FIRST, None, bytes(size), ()) for size in (10, 20, 30)]
     batch = sealed_batch([*records, unusual], Codec.NONE, ProducerStamp())
-    assert read_columns(read_body(batch), 4) is None
+    assert read_columns(read_body(batch), read_header(batch)) is None
     assert read(batch) == [tuple(record) for record in iter_records(batch)]
 
 
@@ -131,11 +154,13 @@ def test_a_damaged_body_is_read_exactly_as_the_plain_reader_reads_it(seed: int) 
     random = Random(seed)
     records: list[RawRecord] = [(FIRST, b"key", b"value", ())] * random.choice([5, 70, 200])
     if seed % 2:
-        sizes = random.choices(range(random.choice([3, 100])), k=random.choice([5, 70]))
-        records = [(FIRST + size, None, bytes(size), ()) for size in sizes]
+        sizes = random.choices(range(random.choice([3, 100, 150])), k=random.choice([5, 70]))
+        step_ms = random.choice([0, 1])
+        records = [(FIRST + size * step_ms, None, bytes(size), ()) for size in sizes]
     batch = bytearray(sealed_batch(records, Codec.NONE, ProducerStamp()))
-    at = random.randrange(61, len(batch))
-    batch[at] ^= 1 << random.randrange(8)
+    for _ in range(random.choice([1, 1, 2, 3])):
+        at = random.randrange(61, len(batch))
+        batch[at] = random.choice([0, 1, 128, batch[at] ^ 1 << random.randrange(8)])
 
     def outcome(read_all: object) -> object:
         try:
