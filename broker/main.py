@@ -41,6 +41,8 @@ class _ServeByDefault(LazyVerbs):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         asks_for_group = any(word in ("--help", "--version") for word in args[:1])
+        # A shell that completes a verb has not chosen one yet.
+        asks_for_group |= ctx.resilient_parsing
         if not asks_for_group and (not args or args[0].startswith("-")):
             args = ["serve", *args]
         return super().parse_args(ctx, args)

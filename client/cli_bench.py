@@ -131,7 +131,7 @@ async def _send_batched(common: Common, plan: Plan) -> Timing:
         await producer.send_and_wait(plan.topic, plan.value)  # pays for connections and metadata
         began = clock.monotonic()
         waiting: list[Delivery] = []
-        for number in range(plan.records - 1):
+        for number in range(1, plan.records):
             waiting.append(await producer.send(plan.topic, plan.value))
             if number % _CHECK_EVERY == 0:
                 waiting = [delivery for delivery in waiting if not await _is_over(delivery)]
@@ -168,11 +168,11 @@ async def _send_one_by_one(common: Common, plan: Plan) -> Timing:
 
 async def _read(common: Common, plan: Plan) -> Timing:
     clock = SystemClock()
-    progress = Progress("read", clock)
     partitions = [TopicPartition(plan.topic, index) for index in range(plan.partitions)]
     async with opened(Consumer(common.client(auto_offset_reset="earliest"))) as consumer:
         ends = await consumer.end_offsets(partitions)
         left = total = sum(ends.values())
+        progress = Progress("read", clock, total)
         consumer.assign(partitions)
         began = clock.monotonic()
         while left > 0:

@@ -28,6 +28,10 @@ def config() -> None:
     """Read and change settings of topics and brokers.
 
     The name of a broker is its id; `default` means all brokers.
+
+    \b
+    odradek config describe topic orders
+    odradek config alter topic orders -c retention.ms=3600000
     """
 
 

@@ -93,7 +93,7 @@ class Printer:
         self._write = write
         self.left = most
         self._out = sys.stdout.buffer
-        self._progress = Progress("read", SystemClock(), most)
+        self._progress = Progress("read", SystemClock(), most, is_printing=True)
 
     @property
     def is_done(self) -> bool:

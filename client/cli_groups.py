@@ -15,7 +15,12 @@ LAG_COLUMNS = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER")
 
 @click.group()
 def group() -> None:
-    """Look at consumer groups and move their offsets."""
+    """Look at consumer groups and move their offsets.
+
+    \b
+    odradek group list
+    odradek group describe billing
+    """
 
 
 @group.command(name="list")

@@ -10,6 +10,7 @@ from odradek.client.values import ConsumerRecord
 from odradek.protocol.clock import Clock
 
 PROGRESS_SECONDS = 0.2
+BAR_COLUMNS = 30
 
 
 def print_json(value: object) -> None:
@@ -67,13 +68,18 @@ def json_record(record: ConsumerRecord) -> Mapping[str, object]:
 
 
 class Progress:
-    """A running count on stderr, only where that is a terminal and the output is not."""
+    """A running count on stderr where that is a terminal, with a bar where the end is known.
 
-    def __init__(self, what: str, clock: Clock, total: int | None = None) -> None:
+    Not among the records that are printed on the same terminal: whoever prints some says so.
+    """
+
+    def __init__(
+        self, what: str, clock: Clock, total: int | None = None, *, is_printing: bool = False
+    ) -> None:
         self._what = what
         self._clock = clock
         self._total = total
-        self._is_shown = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._is_shown = sys.stderr.isatty() and not (is_printing and sys.stdout.isatty())
         self._began = self._shown_at = clock.monotonic()
         self._count = 0
 
@@ -90,6 +96,14 @@ class Progress:
     def _show(self) -> None:
         self._shown_at = self._clock.monotonic()
         rate = self._count / max(self._shown_at - self._began, 1e-9)
-        of_all = "" if not self._total else f" of {self._total:,}"
-        line = f"\r{self._what} {self._count:,}{of_all} records, {rate:,.0f}/s "
-        click.echo(line, nl=False, err=True)
+        line = progress_line(self._what, self._count, self._total, rate)
+        click.echo(f"\r{line} ", nl=False, err=True)
+
+
+def progress_line(what: str, count: int, total: int | None, rate: float) -> str:
+    numbers = f"{what} {count:,} records, {rate:,.0f}/s"
+    if not total:
+        return numbers
+    share = min(count / total, 1.0)
+    full = "#" * int(share * BAR_COLUMNS)
+    return f"[{full:-<{BAR_COLUMNS}}] {share:4.0%} {numbers}"

@@ -20,7 +20,12 @@ from odradek.protocol.types import id_to_text
 
 @click.group()
 def topic() -> None:
-    """Create, list, describe, alter and delete topics."""
+    """Create, list, describe, alter and delete topics.
+
+    \b
+    odradek topic create orders -p 6
+    odradek topic describe orders
+    """
 
 
 @topic.command()
