@@ -161,6 +161,11 @@ def test_an_id_without_an_epoch_is_refused(port, name, holder):
         assert producer.ask_init(**holder).error_code == Errors.INVALID_REQUEST
 
 
+def test_an_empty_transactional_id_is_refused(port):
+    with Producer(port, "") as producer:
+        assert producer.ask_init().error_code == Errors.INVALID_REQUEST
+
+
 def test_an_init_aborts_the_open_transaction_of_the_former_holder(asker, port, producer, topic):
     producer.write(topic, b"a")
     with Producer(port, producer.transactional_id) as other:

@@ -12,11 +12,12 @@ from random import Random
 from typing import Final, TypeVar
 
 from odradek.client.connection import Connection, ConnectionOptions, open_connection
+from odradek.client.partition_state import FetchedBatch, Filter
 from odradek.protocol.batch_builder import BatchBuilder, ProducerStamp
-from odradek.protocol.batch_header import iter_headers
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.fetch import (
     FetchPartition,
+    FetchPartitionData,
     FetchRequest,
     FetchResponse,
     FetchTopic,
@@ -36,6 +37,7 @@ from odradek.protocol.messages.transactions import InitProducerIdRequest, InitPr
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.types import TopicPartition
 
+from tests.sim.batches import Batch, iter_batches
 from tests.sim.loop import Life
 from tests.sim.witness import Key, Witness
 from tests.sim.world import EPOCH_MS, PORT, World
@@ -152,6 +154,7 @@ class Sent:
     data: bytes
     acks: int
     offset: int | None = None
+    is_transactional: bool = False
 
 
 class Marks:
@@ -281,32 +284,44 @@ PRODUCE_VERSION: Final = 9
 
 
 class Consumer(Client):
-    """Reads one partition from its beginning, for ever."""
+    """Reads one partition from its beginning, for ever. `given` is what a reader of committed
+    records may hand on."""
 
     def __init__(
-        self, world: World, witness: Witness, number: int, *, where: TopicPartition
+        self,
+        world: World,
+        witness: Witness,
+        number: int,
+        *,
+        where: TopicPartition,
+        reads_committed: bool = False,
     ) -> None:
-        super().__init__(world, witness, number, "consumer")
-        self._where = where
+        super().__init__(world, witness, number, "reader" if reads_committed else "consumer")
+        self.where = where
+        self.reads_committed = reads_committed
         self.position = 0
-        # The largest high watermark told, by leader epoch.
-        self._told: dict[int, int] = {}
+        self.given: list[int] = []
+        # The largest high watermark and last stable offset told, by leader epoch.
+        self._told: dict[int, tuple[int, int]] = {}
 
     async def run(self) -> None:
         while not self.is_over:
             try:
-                place = await self.place(self._where)
-                answer = await self._fetch(place)
-                await self._take(place, answer)
+                await self.read()
             except LOST as error:
                 self.world.note(f"{self.life}: {error}")
-                self.forget(self._where)
+                self.forget(self.where)
                 await asyncio.sleep(self.random.uniform(0.5, 1.5) * PAUSE_SECONDS)
+
+    async def read(self) -> list[Batch]:
+        """What comes next, if anything does soon. Raises KafkaError."""
+        place = await self.place(self.where)
+        return self._take(place, await self._fetch(place))
 
     async def _fetch(self, place: Place) -> FetchResponse:
         connection = await self.broker(place.leader)
         partition = FetchPartition(
-            partition=self._where.partition,
+            partition=self.where.partition,
             current_leader_epoch=place.epoch,
             fetch_offset=self.position,
             partition_max_bytes=self.random.choice((1, 1000, 100_000)),
@@ -315,12 +330,13 @@ class Consumer(Client):
             max_wait_ms=FETCH_WAIT_MS,
             min_bytes=1,
             max_bytes=1 << 20,
+            isolation_level=int(self.reads_committed),
             session_epoch=-1,
-            topics=[FetchTopic(topic=self._where.topic, partitions=[partition])],
+            topics=[FetchTopic(topic=self.where.topic, partitions=[partition])],
         )
         return await connection.request(request, FetchResponse, version=FETCH_VERSION)
 
-    async def _take(self, place: Place, answer: FetchResponse) -> None:
+    def _take(self, place: Place, answer: FetchResponse) -> list[Batch]:
         if answer.error_code:
             raise KafkaError(Errors.of(answer.error_code))
         data = answer.responses[0].partitions[0]
@@ -328,15 +344,30 @@ class Consumer(Client):
             self.world.fail(f"{self.life} has read to {self.position}, out of the leader's range")
         if data.error_code:
             raise KafkaError(Errors.of(data.error_code))
-        if data.high_watermark < self._told.get(place.epoch, 0):
-            self.world.fail(
-                f"{self.life} was told of {self._told[place.epoch]}, now {data.high_watermark}"
-            )
-        self._told[place.epoch] = data.high_watermark
-        if data.records:
-            headers = [header for _, header in iter_headers(data.records)]  # type: ignore[arg-type]
-            self.witness.consumed(place.key, headers)
-            self.position = max(self.position, headers[-1].next_offset)
+        told = (data.high_watermark, data.last_stable_offset)
+        before = self._told.get(place.epoch, (0, 0))
+        if told[0] < before[0] or told[1] < before[1]:
+            self.world.fail(f"{self.life} was told of {before}, now {told}")
+        self._told[place.epoch] = told
+        return self._batches(place.key, data) if data.records else []
+
+    def _batches(self, key: Key, data: FetchPartitionData) -> list[Batch]:
+        records = data.records
+        assert isinstance(records, bytes | memoryview)
+        read = list(iter_batches(records))
+        self.witness.consumed(key, [each.batch for each in read])
+        self.position = max(self.position, read[-1].batch.last + 1)
+        if not self.reads_committed:
+            return [each.batch for each in read]
+        chosen = Filter(data.aborted_transactions or [])
+        given = []
+        for position, header, batch in read:
+            is_given = not chosen.drops(FetchedBatch(records, position, header))
+            self.witness.shown(key, batch, is_given=is_given)
+            if is_given:
+                given.append(batch)
+        self.given += [batch.mark for batch in given]
+        return given
 
 
 FETCH_VERSION: Final = 12

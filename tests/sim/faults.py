@@ -36,7 +36,9 @@ class Nemesis:
         self._random = Random(world.random.random())
         self._tasks: list[asyncio.Task[None]] = []
         self._is_trap_set = False
+        self._is_trap_for_coordinators_set = False
         world.store.on_commit = self._committed
+        witness.on_coordinator_at_work = self._coordinator_at_work
         # Few kinds in each story, so that each gets its turn and the mixture differs.
         kinds = self._kinds()
         self._kinds_here = self._random.sample(kinds, self._random.randint(1, len(kinds)))
@@ -49,6 +51,7 @@ class Nemesis:
             self._stop,
             self._freeze,
             self._freeze_controller_at_work,
+            self._strike_coordinator_at_work,
             self._cut_power,
             *([self._break_disk] if BREAKS_DISKS else []),
             self._cut_brokers,
@@ -75,7 +78,7 @@ class Nemesis:
 
     async def mend(self) -> None:
         """Everything works again."""
-        self._is_trap_set = False
+        self._is_trap_set = self._is_trap_for_coordinators_set = False
         await self._truce()
         for task in self._tasks:
             task.cancel()
@@ -125,8 +128,8 @@ class Nemesis:
 
     # Faults ---------------------------------------------------------------------------------
 
-    def _kill(self) -> None:
-        machine = self._victim()
+    def _kill(self, machine: Machine | None = None) -> None:
+        machine = machine or self._victim()
         if machine is not None:
             machine.kill()
             self._later(self._start_again(machine, self._pause()))
@@ -144,8 +147,8 @@ class Nemesis:
             machine.stop()
             self._later(self._start_again(machine, self._pause()))
 
-    def _freeze(self) -> None:
-        machine = self._victim()
+    def _freeze(self, machine: Machine | None = None) -> None:
+        machine = machine or self._victim()
         if machine is not None:
             machine.freeze()
             self._later(self._thaw(machine, self._pause()))
@@ -164,6 +167,16 @@ class Nemesis:
                 machine.freeze()
                 seconds = self.world.store.session_seconds * self._random.uniform(1, 3)
                 self._later(self._thaw(machine, seconds))
+
+    def _strike_coordinator_at_work(self) -> None:
+        """Between what it writes about a transaction and whom it tells."""
+        self._is_trap_for_coordinators_set = True
+
+    def _coordinator_at_work(self, machine: Machine) -> None:
+        is_caught = self._is_trap_for_coordinators_set and self._random.random() < 0.3
+        if is_caught and machine.is_ready and not self._witness.powerless:
+            self._is_trap_for_coordinators_set = False
+            self._random.choice((self._kill, self._freeze, self._isolate))(machine)
 
     def _controller(self) -> Machine | None:
         """By the store's word."""
@@ -240,8 +253,8 @@ class Nemesis:
         one, other = self._random.sample(list(self.world.machines.values()), 2)
         self._cut(self._between(one.address, other.address))
 
-    def _isolate(self) -> None:
-        machine = self._random.choice(list(self.world.machines.values()))
+    def _isolate(self, machine: Machine | None = None) -> None:
+        machine = machine or self._random.choice(list(self.world.machines.values()))
         others = [m.address for m in self.world.machines.values() if m is not machine]
         if self._random.random() < 0.5:
             others.append(store.ADDRESS)

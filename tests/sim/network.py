@@ -110,10 +110,12 @@ class End:
             self.network.ends.pop(self, None)
 
     def abort(self) -> None:
+        """The peer may still read what it was sent, or not: the system does not say."""
         if not self.is_closed:
             self.is_closed = True
             if not self.is_reset and self.has_peer:
-                self.lane.send(self.peer.reset)
+                is_read = self.network.is_closed_in_order()
+                self.lane.send(self.peer.ended if is_read else self.peer.reset)
             self.network.ends.pop(self, None)
 
     def take(self, data: bytes) -> None:
@@ -358,6 +360,10 @@ class Network:
         if self.loss and self._random.random() < self.loss:
             seconds += self._random.uniform(*RESEND_SECONDS)
         return seconds
+
+    def is_closed_in_order(self) -> bool:
+        """Whether a connection that is given up ends after what was sent, not at once."""
+        return self._random.random() < 0.5
 
     def new_fd(self, owner: SimSocket | ListeningSocket) -> int:
         self._next_fd += 1

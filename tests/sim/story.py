@@ -34,9 +34,13 @@ from odradek.protocol.messages.topics import (
 )
 from odradek.protocol.types import TopicPartition
 
+from tests.sim.batches import Batch
 from tests.sim.clients import ALL, Admin, Client, Consumer, Marks, Producer
+from tests.sim.copier import Copier
 from tests.sim.faults import Nemesis
+from tests.sim.ledger import Ledger, Wish, copy_problem, order_problem
 from tests.sim.loop import LIFE
+from tests.sim.transactions import FIRST, SECOND, Name, Transactional
 from tests.sim.witness import Copy, Key, Witness
 from tests.sim.world import World
 
@@ -47,6 +51,7 @@ REST_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.1
 PASSING: Final = "passing"
 ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+SHARE_WITH_TRANSACTIONS: Final = 0.5
 # What goes wrong first tells most.
 MAX_FAILURES: Final = 3
 
@@ -57,6 +62,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     batches: int = 0
     acknowledged: int = 0
+    transactions: int = 0
     elections: int = 0
     steps: int = 0
     seconds: float = 0.0
@@ -64,7 +70,8 @@ class Outcome:
     def __str__(self) -> str:
         told = (
             f"seed {self.seed}: {self.batches} batches, {self.acknowledged} acknowledged, "
-            f"{self.elections} leaders, {self.steps} steps, {self.seconds:.1f} s of virtual time"
+            f"{self.transactions} transactions, {self.elections} leaders, "
+            f"{self.steps} steps, {self.seconds:.1f} s of virtual time"
         )
         return "\n  ".join([told, *self.failures[:MAX_FAILURES]])
 
@@ -83,6 +90,14 @@ class Story:
         self._clients: list[Client] = []
         self._admin = Admin(self.world, self.witness, 1)
         self._seconds = self._random.uniform(4.0, 16.0)
+        self._ledger = Ledger()
+        # Names of copiers, and what they copy.
+        self._copied: dict[str, TopicPartition] = {}
+        self._has_transactions = self._random.random() < SHARE_WITH_TRANSACTIONS
+        if self._has_transactions:
+            self._partitions = 2
+            self._topics = {"two": 2, "one": 1}
+            self._seconds = self._random.uniform(3.0, 9.0)
         self._handler = _Handler(self.world) if trace is not None else None
 
     def run(self) -> Outcome:
@@ -99,6 +114,8 @@ class Story:
         outcome.failures = self.world.failures
         outcome.batches = len(self._marks.sent)
         outcome.acknowledged = sum(sent.offset is not None for sent in self._marks.sent.values())
+        attempts = self._ledger.attempts
+        outcome.transactions = sum(each.wish is Wish.COMMITTED for each in attempts)
         outcome.elections = sum(len(history.leaders) for history in histories)
         outcome.steps = self.world.loop.steps
         outcome.seconds = self.world.loop.time()
@@ -135,13 +152,16 @@ class Story:
         wheres = [TopicPartition(t, i) for t in self._topics for i in range(self._partitions)]
         for number, where in enumerate(wheres):
             self._add_clients(number * 10 + 10, where)
+        if self._has_transactions:
+            self._add_transactional(wheres)
         for client in self._clients:
             client.start()
 
     def _add_clients(self, number: int, where: TopicPartition) -> None:
         pace = self._random.choice((0.1, 0.4))
         kinds = [(ALL, True), (ALL, True), (ALL, False), (1, False)]
-        for acks, is_idempotent in self._random.sample(kinds, self._random.randint(1, 3)):
+        most = 1 if self._has_transactions else 3
+        for acks, is_idempotent in self._random.sample(kinds, self._random.randint(1, most)):
             number += 1
             self._clients.append(
                 Producer(
@@ -155,7 +175,55 @@ class Story:
                     pace_seconds=pace,
                 )
             )
-        self._clients.append(Consumer(self.world, self.witness, number + 1, where=where))
+        reads_committed = self._has_transactions and self._random.random() < 0.7
+        self._clients.append(
+            Consumer(
+                self.world,
+                self.witness,
+                number + 1,
+                where=where,
+                reads_committed=reads_committed,
+            )
+        )
+
+    def _add_transactional(self, wheres: list[TopicPartition]) -> None:
+        """A name or two whose holders write, and perhaps one whose holders copy; two processes may
+        believe that the same name is theirs."""
+        number = 100
+        names = ["writes", "writes-too"][: self._random.randint(1, 2)]
+        if self._random.random() < 0.5:
+            names.append("copies")
+            self._copied["copies"] = self._random.choice(wheres)
+        for each in names:
+            name = Name(each, self._random.choice((FIRST, SECOND)))
+            for _ in range(self._random.randint(1, 2)):
+                number += 1
+                self._clients.append(self._transactional(number, name, wheres))
+
+    def _transactional(
+        self, number: int, name: Name, wheres: list[TopicPartition]
+    ) -> Transactional:
+        source = self._copied.get(name.transactional_id)
+        if source is None:
+            return Transactional(
+                self.world,
+                self.witness,
+                number,
+                name=name,
+                partitions=wheres,
+                marks=self._marks,
+                ledger=self._ledger,
+            )
+        return Copier(
+            self.world,
+            self.witness,
+            number,
+            name=name,
+            source=source,
+            partitions=[where for where in wheres if where != source],
+            marks=self._marks,
+            ledger=self._ledger,
+        )
 
     def _make(self, topic: str, min_isr: int) -> "asyncio.Task[bool]":
         request = CreateTopicsRequest(
@@ -218,10 +286,12 @@ class Story:
             await asyncio.sleep(POLL_SECONDS)
 
     def _producers_are_done(self) -> bool:
-        return all(client.task.done() for client in self._clients if isinstance(client, Producer))
+        kinds = (Producer, Transactional)
+        return all(client.task.done() for client in self._clients if isinstance(client, kinds))
 
     def _is_at_rest(self) -> bool:
-        """Whether every replica is in sync and has all that the leader has."""
+        """Whether every replica is in sync, has all that the leader has, and knows of no open
+        transaction."""
         if any(not machine.is_ready for machine in self.world.machines.values()):
             return False
         tree = self.world.store.tree
@@ -236,7 +306,10 @@ class Story:
                 if set(state.isr) != set(assignment.replicas):
                     return False
                 copies = self._copies(Key(topic.topic_id, where), assignment.replicas)
-                end = self.witness.history(Key(topic.topic_id, where)).end
+                history = self.witness.history(Key(topic.topic_id, where))
+                end = history.end
+                if history.fates.first_open is not None:
+                    return False
                 if len(copies) < REPLICAS or any(copy.end != end for copy in copies):
                     return False
         return True
@@ -247,6 +320,7 @@ class Story:
 
     def _judge(self) -> None:
         """All is at rest: what is there must be what was promised, once and in order."""
+        given: dict[TopicPartition, list[int]] = {}
         topics = self.world.stored_topics()
         for name in self._topics:
             for index, assignment in topics[name].partitions.items():
@@ -255,7 +329,11 @@ class Story:
                 for copy in self._copies(key, assignment.replicas):
                     if copy.batches != history.batches:
                         self.world.fail(f"{key}: the replicas differ")
-                self._judge_batches(key, [batch.mark for batch in history.batches])
+                data = [batch for batch in history.batches if not batch.kind.is_marker]
+                self._judge_batches(key, [batch.mark for batch in data])
+                given[key.where] = [batch.mark for batch in data if history.fates.counts(batch)]
+                self._judge_readers(key.where, data, set(given[key.where]))
+        self._judge_transactions(given)
 
     def _judge_batches(self, key: Key, marks: list[int]) -> None:
         if len(set(marks)) < len(marks):
@@ -269,10 +347,35 @@ class Story:
         nexts: dict[str, int] = {}
         for mark in marks:
             sent = self._marks.sent[mark]
-            if sent.sequence >= 0 and sent.acks == ALL:
+            if sent.sequence >= 0 and not sent.is_transactional:
                 if sent.sequence != nexts.get(sent.producer, 0):
                     self.world.fail(f"{key}: {sent} is out of order")
                 nexts[sent.producer] = sent.sequence + sent.count
+
+    def _judge_readers(self, where: TopicPartition, data: list[Batch], given: set[int]) -> None:
+        """Each was given what counts of what it has read, all of it, in its order."""
+        for client in self._clients:
+            if not isinstance(client, Consumer) or client.where != where:
+                continue
+            if client.reads_committed:
+                passed = [b.mark for b in data if b.last < client.position and b.mark in given]
+                if client.given != passed:
+                    self.world.fail(f"{client.life} was given {client.given}, not {passed}")
+
+    def _judge_transactions(self, given: dict[TopicPartition, list[int]]) -> None:
+        counts = {mark: True for marks in given.values() for mark in marks}
+        for problem in self._ledger.problems(counts):
+            self.world.fail(problem)
+        for where, marks in given.items():
+            mine = [mark for mark in marks if self._marks.sent[mark].is_transactional]
+            problem_of_order = order_problem(mine, self._marks.sent.__getitem__)
+            if problem_of_order is not None:
+                self.world.fail(f"{where}: {problem_of_order}")
+        for name, source in self._copied.items():
+            copied = self._ledger.copied(name, counts)
+            problem_of_copy = copy_problem(given[source], copied)
+            if problem_of_copy is not None:
+                self.world.fail(f"{name}: {problem_of_copy}")
 
 
 class _Handler(logging.Handler):

@@ -47,6 +47,7 @@ def test_a_story_is_the_same_every_time_it_is_played() -> None:
         for hash_seed in ("1", "2")
     ]
     assert len(told[0].splitlines()) > 100
+    assert b"is committed" in told[0], "it should be about transactions, too"
     assert told[0] == told[1]
 
 
@@ -54,3 +55,4 @@ def test_stories_are_about_something() -> None:
     outcomes = [run(seed) for seed in range(10)]
     assert sum(outcome.acknowledged for outcome in outcomes) > 500
     assert sum(outcome.elections for outcome in outcomes) > 30
+    assert sum(outcome.transactions for outcome in outcomes) > 30

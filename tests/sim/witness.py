@@ -12,24 +12,29 @@ watermark has ever passed. A history only grows. From that the promises follow:
 - every member of the stored in-sync set has the whole history;
 - a restart loses nothing of a disk that kept its power;
 - what a producer is told to be written (acks=all) and what a consumer reads lies in the history, at
-  that offset.
+  that offset;
+- a last stable offset is where the first transaction begins that has no marker in the history (or
+  in what a leader loaded of its log: see `loaded_fates`), and a read_committed reader gets the
+  batches whose marker says commit, and only these;
+- when a coordinator's log says that a transaction is complete, every partition has its marker.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import NamedTuple
 
 from odradek.controller import paths
 from odradek.controller.tree import Transaction
 from odradek.controller.znodes import NO_LEADER, PartitionState
-from odradek.protocol.batch_header import BatchHeader, iter_headers
 from odradek.protocol.types import TopicPartition
 from odradek.replication.leader import Leader
 from odradek.replication.partition import Partition
 from odradek.storage.log import Log
 from odradek.storage.log_reading import Isolation
 
+from tests.sim.batches import Batch, Fates, iter_batches
+from tests.sim.coordination import Coordination
 from tests.sim.loop import Life
 from tests.sim.world import Machine, World
 
@@ -46,33 +51,16 @@ class Key(NamedTuple):
         return str(self.where)
 
 
-class Batch(NamedTuple):
-    base: int
-    last: int
-    epoch: int
-    crc: int
-    # Every batch of a story has a timestamp of its own, by which it is known.
-    mark: int
-
-    @classmethod
-    def of(cls, header: BatchHeader) -> "Batch":
-        return cls(
-            header.base_offset,
-            header.last_offset,
-            header.leader_epoch,
-            header.crc,
-            header.base_timestamp,
-        )
-
-
 class Copy:
-    """What one replica's log holds. `proven` batches are known to be those of the history."""
+    """What one replica's log holds. `proven` batches are known to be those of the history, `loaded`
+    ones were there when the log was opened, or cut."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.batches: list[Batch] = []
         self.proven = 0
         self.extend()
+        self.loaded = len(self.batches)
 
     @property
     def end(self) -> int:
@@ -83,6 +71,7 @@ class Copy:
         end = self.log.log_end_offset
         while self.batches and self.batches[-1].last >= end:
             self.batches.pop()
+            self.loaded = len(self.batches)
         self.proven = min(self.proven, len(self.batches))
         self.extend()
 
@@ -90,7 +79,7 @@ class Copy:
         while self.end < self.log.log_end_offset:
             found = self.log.read(self.end, READ_BYTES, isolation=Isolation.LOG_END).records
             assert found is not None, f"{self.log} ends before its end"
-            self.batches += [Batch.of(header) for _, header in iter_headers(found.read())]
+            self.batches += [read.batch for read in iter_batches(found.read())]
 
     def below(self, offset: int) -> int:
         """How many batches lie below."""
@@ -100,6 +89,7 @@ class Copy:
 class History:
     def __init__(self) -> None:
         self.batches: list[Batch] = []
+        self.fates = Fates(self.batches)
         # In which epoch each was committed; one that was written in an earlier epoch may wait.
         self.committed_in: list[int] = []
         self.leaders: dict[int, int] = {}
@@ -114,6 +104,19 @@ class History:
         return self.batches[index] if index < len(self.batches) else None
 
 
+def stable_end(fates: Fates, end: int) -> int:
+    return end if fates.first_open is None else fates.first_open
+
+
+def loaded_fates(history: History, copy: Copy) -> Fates:
+    """As someone sees it who loaded a log. Snapshots do not say whose marker was not committed yet,
+    so all count. That does no harm: no marker is there before its decision stands."""
+    batches = history.batches + copy.batches[len(history.batches) : copy.loaded]
+    fates = Fates(batches)
+    fates.follow()
+    return fates
+
+
 class Witness:
     def __init__(self, world: World) -> None:
         self._world = world
@@ -124,6 +127,8 @@ class Witness:
         self._stored: dict[Key, PartitionState] = {}
         # Machines whose disks lost something and that have not started since.
         self.powerless: set[int] = set()
+        self._coordination = Coordination(self._opened)
+        self.on_coordinator_at_work: Callable[[Machine], None] = lambda _: None
         world.loop.on_step = self.look
         world.store.on_commit = self.stored
 
@@ -145,6 +150,7 @@ class Witness:
         seen = self._seen.setdefault(life, {})
         if len(seen) > len(partitions):
             self._forget_gone(machine, seen, set(partitions))
+        moved = []
         for partition in partitions:
             log = partition.log
             if log.failure is not None:
@@ -152,7 +158,12 @@ class Witness:
             now = (partition.role, log.log_end_offset, log.high_watermark, log.epochs.latest_epoch)
             if seen.get(partition) != now:
                 seen[partition] = now
-                self._moved(machine, life, partition)
+                moved.append(partition)
+        # What a coordinator decided comes before what follows from it.
+        for partition in sorted(moved, key=lambda each: not self._coordination.follows(each.where)):
+            self._moved(machine, life, partition)
+        if any(each.is_leader and self._coordination.follows(each.where) for each in moved):
+            self.on_coordinator_at_work(machine)
 
     def _forget_gone(
         self, machine: Machine, seen: dict[Partition, tuple[object, ...]], hosted: set[Partition]
@@ -184,6 +195,7 @@ class Witness:
             self._fail(machine, key, "has its high watermark after its end")
         if isinstance(partition.role, Leader):
             self._leads(machine, key, copy, epoch, partition.log.high_watermark)
+            self._is_stable(machine, key, copy)
         elif partition.log.high_watermark > self.history(key).end:
             self._fail(machine, key, "follows past what any leader committed")
         self._is_still_in_sync(machine, key, copy)
@@ -220,9 +232,40 @@ class Witness:
                 self._fail(machine, key, f"commits {now} where {was} was committed")
         copy.proven = max(copy.proven, copy.below(hw))
         if len(history.batches) > known:
+            self._look_at_transactions(key, copy.log, history.batches[known].base)
             state = self._stored.get(key)
             for member in () if state is None else state.isr:
                 self._member_must_hold(member, key, f"is in sync while b{machine.id} commits")
+
+    def _look_at_transactions(self, key: Key, log: Log, offset: int) -> None:
+        """From this offset on, more is committed than before."""
+        for marker in self.history(key).fates.follow():
+            ending_problem = self._coordination.ending_problem(marker)
+            if ending_problem is not None:
+                self._world.fail(f"{key}: {ending_problem}")
+        if not self._coordination.follows(key.where):
+            return
+        found = log.read(offset, READ_BYTES, isolation=Isolation.HIGH_WATERMARK).records
+        assert found is not None, f"{log} has nothing below its high watermark"
+        for problem in self._coordination.problems(found.read()):
+            self._world.fail(f"{key}: {problem}")
+
+    def _opened(self, where: TopicPartition, producer_id: int) -> Iterable[Batch]:
+        for key, history in self.histories.items():
+            if key.where == where:
+                yield from history.fates.opened_by(producer_id)
+
+    def _is_stable(self, machine: Machine, key: Key, copy: Copy) -> None:
+        """A leader's last stable offset is where the first open transaction begins. One that does
+        not know of all that is committed may think of more transactions that they are open, and one
+        that loaded its log of fewer."""
+        history, stable = self.history(key), copy.log.last_stable_offset
+        end = stable_end(history.fates, history.end)
+        is_up_to_date = copy.log.high_watermark == history.end
+        if stable < end and is_up_to_date:
+            self._fail(machine, key, f"is stable up to {stable}, where {end} is right")
+        if stable > end and stable > stable_end(loaded_fates(history, copy), history.end):
+            self._fail(machine, key, f"is stable up to {stable}, where {end} is enough")
 
     def _is_still_in_sync(self, machine: Machine, key: Key, copy: Copy) -> None:
         state = self._stored.get(key)
@@ -294,9 +337,21 @@ class Witness:
         if found is None or (found.base, found.mark) != (base, mark):
             self._world.fail(f"{key}: offset {base} was acknowledged, and {found} is committed")
 
-    def consumed(self, key: Key, headers: Iterable[BatchHeader]) -> None:
-        for header in headers:
-            batch = Batch.of(header)
+    def consumed(self, key: Key, batches: Iterable[Batch]) -> None:
+        for batch in batches:
             found = self.history(key).at(batch.base)
             if found != batch:
                 self._world.fail(f"{key}: {batch} was read, and {found} is committed")
+
+    def shown(self, key: Key, batch: Batch, *, is_given: bool) -> None:
+        """A read_committed reader was sent a batch, and was given it or told to drop it."""
+        history = self.history(key)
+        counts = history.fates.counts(batch)
+        if counts is None:
+            loaded = [copy for (_, where), copy in self.copies.items() if where == key]
+            known = {loaded_fates(history, copy).counts(batch) for copy in loaded}
+            counts = is_given if is_given in known else None
+        if counts is None:
+            self._world.fail(f"{key}: {batch} was read before its transaction ended")
+        elif counts != is_given:
+            self._world.fail(f"{key}: {batch} was {'read' if is_given else 'left out'} wrongly")

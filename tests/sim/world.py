@@ -45,6 +45,12 @@ SETTINGS: Final = {
     "unclean.leader.election.enable": "false",
     "controlled.shutdown.retry.backoff.ms": "500",
     "leader.imbalance.check.interval.seconds": "5",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
 

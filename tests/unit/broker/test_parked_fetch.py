@@ -1,8 +1,9 @@
-"""A follower's fetch that waits for records."""
+"""A follower's fetch that waits for records, and a consumer's with limits beyond reason."""
 
 import asyncio
 from random import Random
 
+import pytest
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.handlers.fetch import FetchHandler
@@ -26,7 +27,7 @@ VERSION = 12
 
 
 class OneLeader:
-    """Of one partition with one follower, which is in sync."""
+    """Of one partition, by whatever number it is asked for, whose one follower is in sync."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -51,22 +52,40 @@ class OneLeader:
         return self.partition.role.followers[FOLLOWER]
 
     def fetch(self, offset: int) -> "asyncio.Future[FetchResponse]":
-        wanted = FetchPartition(
-            partition=0, current_leader_epoch=0, fetch_offset=offset, partition_max_bytes=1000
-        )
-        request = FetchRequest(
-            replica_id=FOLLOWER,
-            max_wait_ms=30_000,
+        waiting = self.ask(self.request(offset, replica_id=FOLLOWER, max_wait_ms=30_000))
+        assert isinstance(waiting, asyncio.Future)
+        return waiting
+
+    def request(
+        self, offset: int, *, partition_max_bytes: int = 1000, partitions: int = 1, **fields: int
+    ) -> FetchRequest:
+        wanted = [
+            FetchPartition(
+                partition=index,
+                current_leader_epoch=0,
+                fetch_offset=offset,
+                partition_max_bytes=partition_max_bytes,
+            )
+            for index in range(partitions)
+        ]
+        return FetchRequest(
             min_bytes=1,
             session_epoch=-1,
-            topics=[FetchTopic(topic="t", partitions=[wanted])],
+            topics=[FetchTopic(topic="t", partitions=wanted)],
+            **fields,
         )
+
+    def ask(self, request: FetchRequest) -> "FetchResponse | asyncio.Future[FetchResponse]":
         header = RequestHeader(api(FETCH_KEY), VERSION, 0, "broker-2", 0)
         address = Address("127.0.0.1", 9092)
         context = RequestContext(header, Peer("PLAINTEXT", address, address), 0.0)
-        waiting = self._handler.fetch(request, context)
-        assert isinstance(waiting, asyncio.Future)
-        return waiting
+        return self._handler.fetch(request, context)
+
+    def read(self, **limits: int) -> list[int]:
+        """How many bytes a consumer is sent of each partition, though it does not wait."""
+        answer = self.ask(self.request(0, replica_id=-1, max_wait_ms=0, **limits))
+        assert isinstance(answer, FetchResponse)
+        return [len(data.records or b"") for data in answer.responses[0].partitions]
 
 
 def test_what_a_follower_has_is_noted_when_it_asks_and_not_when_it_is_answered():
@@ -110,5 +129,37 @@ def test_a_parked_fetch_of_a_deposed_leaders_epoch_is_fenced():
         assert answer.responses[0].partitions[0].error_code == Errors.FENCED_LEADER_EPOCH
         # What it said in another epoch says nothing in this one.
         assert one.follower.log_end_offset == -1
+
+    asyncio.run(scene())
+
+
+# Limits -------------------------------------------------------------------------------------
+
+
+def committed_batch(one: OneLeader) -> int:
+    """Gives its size."""
+    records = batch(3)
+    one.partition.append(records, acks=-1, produce_version=9)
+    one.fetch(3).cancel()
+    return len(records)
+
+
+@pytest.mark.parametrize("limit", [-(2**31), -1, 0, 2**31 - 1])
+def test_a_limit_below_zero_or_beyond_reason_still_gets_one_batch(limit: int):
+    async def scene() -> None:
+        one = OneLeader()
+        size = committed_batch(one)
+        assert one.read(max_bytes=limit) == [size]
+        assert one.read(max_bytes=1 << 20, partition_max_bytes=limit) == [size]
+
+    asyncio.run(scene())
+
+
+def test_what_a_fetch_of_a_hundred_thousand_partitions_reads_is_bounded():
+    async def scene() -> None:
+        one = OneLeader()
+        size = committed_batch(one)
+        sizes = one.read(max_bytes=10 * size, partitions=100_000)
+        assert (len(sizes), sum(sizes)) == (100_000, 10 * size)
 
     asyncio.run(scene())
