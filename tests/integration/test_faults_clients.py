@@ -4,6 +4,8 @@ The broker, the topic and the group are the fixtures' that come with Odradek: th
 users of the plugin.
 """
 
+import time
+
 import pytest
 from odradek.protocol.errors import Errors
 from odradek.testing.shared_broker import SharedBroker, SharedFaults
@@ -182,3 +184,52 @@ def test_a_fault_of_one_client_is_not_met_by_others(
         else:
             other.produce(where, kafka_topic)
     assert rule.hits == 1
+
+
+def test_a_fault_of_another_partition_is_not_met(
+    client: Client, where: str, kafka_topic: str, kafka_faults: SharedFaults
+) -> None:
+    another = kafka_faults.add(
+        api="Produce", topic=kafka_topic, partition=1, error="MESSAGE_TOO_LARGE"
+    )
+    assert client.produce(where, kafka_topic) == 0
+    assert another.hits == 0
+    own = kafka_faults.add(api="Produce", topic=kafka_topic, partition=0, error="MESSAGE_TOO_LARGE")
+    with pytest.raises(Refused):
+        client.produce(where, kafka_topic)
+    assert own.hits == 1
+
+
+# When ---------------------------------------------------------------------------------------
+
+
+def test_a_producer_waits_for_an_answer_that_is_a_little_late(
+    client: Client, where: str, kafka_topic: str, kafka_faults: SharedFaults
+) -> None:
+    rule = kafka_faults.add(api="Produce", topic=kafka_topic, delay_ms=300)
+    began = time.monotonic()
+    assert client.produce(where, kafka_topic) == 0
+    assert time.monotonic() - began >= 0.3
+    assert rule.hits == 1
+
+
+def test_only_the_nth_of_a_producers_requests_fails(
+    client: Client, where: str, kafka_topic: str, kafka_faults: SharedFaults
+) -> None:
+    rule = kafka_faults.add(api="Produce", topic=kafka_topic, nth=2, error="MESSAGE_TOO_LARGE")
+    assert client.produce(where, kafka_topic, idempotent=False) == 0
+    with pytest.raises(Refused):
+        client.produce(where, kafka_topic, idempotent=False)
+    assert client.produce(where, kafka_topic, idempotent=False) == 1
+    assert rule.hits == 1
+
+
+def test_a_producer_gets_through_errors_that_come_by_chance(
+    client: Client, where: str, kafka_topic: str, kafka_faults: SharedFaults
+) -> None:
+    rule = kafka_faults.add(
+        api="Produce", topic=kafka_topic, probability=0.5, seed=1, error="NOT_ENOUGH_REPLICAS"
+    )
+    assert [client.produce(where, kafka_topic) for _ in range(4)] == [0, 1, 2, 3]
+    assert rule.hits > 0
+    assert rule.seen == rule.hits + 4
