@@ -85,6 +85,11 @@ def parse_assignment(text: str) -> set[TopicPartition]:
     return chosen
 
 
+def behind(start: Offsets, latest: Offsets) -> int:
+    """How many offsets there are to read."""
+    return sum(max(end - start.get(p, end), 0) for p, end in latest.items())
+
+
 def limited(start: Offsets, latest: Offsets, most: int) -> Offsets:
     """How far to go from `start` towards `latest` with at most `most` offsets.
 

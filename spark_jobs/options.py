@@ -42,7 +42,15 @@ SOURCE_OPTIONS: Final = (
     "kafkaConsumer.pollTimeoutMs",
     "maxOffsetsPerTrigger",
     "maxRecordsPerPartition",
+    "maxTriggerDelay",
+    "minOffsetsPerTrigger",
     "minPartitions",
+)
+# The official connector has them, and what they change there is not there to be changed here.
+WITHOUT_EFFECT: Final = (
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "groupIdPrefix",
 )
 SINK_OPTIONS: Final = ("topic", "includeHeaders", "keepTimestamps", "exactlyOnce")
 # What Spark itself, or the way to the sink, puts beside the user's options.
@@ -54,6 +62,9 @@ RESERVED: Final = (
     "kafka.transactional.id",
 )
 BOOLEANS: Final = {"true": True, "false": False}
+# How Spark writes a length of time, `15m`; without a unit these are milliseconds.
+UNITS_MS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
+LONGEST_DELAY: Final = "15m"
 
 Kafka = dict[str, str]
 
@@ -107,6 +118,8 @@ class SourceOptions:
     includes_headers: bool
     poll_timeout_ms: int
     max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_ms: int
     max_records_per_partition: int | None
     min_partitions: int | None
 
@@ -128,7 +141,7 @@ class Given:
 
     def __init__(self, options: Mapping[str, str], known: Iterable[str]) -> None:
         self._by_name = {name.lower(): str(value) for name, value in options.items()}
-        allowed = {name.lower() for name in (*known, *BESIDE)}
+        allowed = {name.lower() for name in (*known, *BESIDE, *WITHOUT_EFFECT)}
         for name in self._by_name:
             if not name.startswith("kafka.") and name not in allowed:
                 raise OptionError(f"There is no option {name}; known are {', '.join(known)}")
@@ -154,6 +167,13 @@ class Given:
         if not text.isdecimal() or not int(text):
             raise OptionError(f"{name} is a whole number above zero, not {text!r}")
         return int(text)
+
+    def milliseconds(self, name: str, default: str) -> int:
+        text = self.text(name) or default
+        found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+        if found is None or found[2] not in UNITS_MS:
+            raise OptionError(f"{name} is a time like 30s or 15m, not {text!r}")
+        return int(found[1]) * UNITS_MS[found[2]]
 
     def kafka(self, kind: type[Settings], *, without: Iterable[str] = ()) -> Kafka:
         """The client's settings; wrong ones are refused here, before any task meets them."""
@@ -184,6 +204,9 @@ def source_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceO
         raise OptionError("startingOffsets of a batch query cannot be latest")
     if ending == AtOffsets(EARLIEST):
         raise OptionError("endingOffsets cannot be earliest")
+    least, most = given.positive("minOffsetsPerTrigger"), given.positive("maxOffsetsPerTrigger")
+    if least is not None and most is not None and least > most:
+        raise OptionError(f"minOffsetsPerTrigger, {least}, is above maxOffsetsPerTrigger, {most}")
     return SourceOptions(
         kafka=kafka,
         subscription=subscription,
@@ -193,7 +216,9 @@ def source_options(options: Mapping[str, str], *, is_streaming: bool) -> SourceO
         is_fatal_to_lose=given.boolean("failOnDataLoss", True),
         includes_headers=given.boolean("includeHeaders", False),
         poll_timeout_ms=given.positive("kafkaConsumer.pollTimeoutMs") or 120_000,
-        max_offsets_per_trigger=given.positive("maxOffsetsPerTrigger"),
+        max_offsets_per_trigger=most,
+        min_offsets_per_trigger=least,
+        max_trigger_delay_ms=given.milliseconds("maxTriggerDelay", LONGEST_DELAY),
         max_records_per_partition=given.positive("maxRecordsPerPartition"),
         min_partitions=given.positive("minPartitions"),
     )

@@ -20,6 +20,7 @@ from odradek.spark_jobs.offsets import (
     Document,
     OffsetRange,
     Offsets,
+    behind,
     from_document,
     limited,
     planned,
@@ -27,6 +28,7 @@ from odradek.spark_jobs.offsets import (
     to_document,
 )
 from odradek.spark_jobs.options import SourceOptions, sink_options, source_options
+from odradek.spark_jobs.patience import Patience
 from odradek.spark_jobs.range_reader import RangeReader
 from odradek.spark_jobs.sink import BatchWriter, StreamWriter
 from pyspark.sql.datasource import (
@@ -86,6 +88,9 @@ class BatchReader(DataSourceReader):
         return tasks(self._options, start, reached)
 
     def read(self, partition: RangePartition) -> Iterator[pa.RecordBatch]:
+        # Where there is nothing to read, Spark makes up a partition of nothing.
+        if partition.value is None:
+            return iter(())
         return RangeReader(self._options, partition.value).read()
 
 
@@ -98,6 +103,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._lookup: Lookup | None = None
         self._target: Offsets | None = None
         self._noted: Document | None = None
+        self._patience = Patience(options.min_offsets_per_trigger, options.max_trigger_delay_ms)
 
     def initialOffset(self) -> Document:
         return to_document(self._ask().resolve(self._options.starting))
@@ -110,10 +116,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Asked only when all before the start is done; after the last batch `commit` is not called.
         self.commit(start)
         latest = self._latest()
-        if not isinstance(limit, ReadMaxRows):
+        if not isinstance(limit, ReadMaxRows) and self._options.min_offsets_per_trigger is None:
             return to_document(latest)
         begin = from_document(start)
-        return to_document(limited(begin | self._new(begin, latest), latest, limit.max_rows))
+        begin |= self._new(begin, latest)
+        # A query that only reads what is available would end where it waits.
+        if self._target is None and not self._patience.is_over(behind(begin, latest)):
+            return start
+        if not isinstance(limit, ReadMaxRows):
+            return to_document(latest)
+        return to_document(limited(begin, latest, limit.max_rows))
 
     def reportLatestOffset(self) -> Document:
         return to_document(self._ask().latest())

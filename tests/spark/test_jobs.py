@@ -17,13 +17,13 @@ from odradek.protocol.types import TopicPartition
 from odradek.spark_jobs.log_generator import Mixture, log_lines
 
 from scripts.parts import ROOT
-from tests.spark.driver import Driver
+from tests.spark.driver import DONE_S, SMALL, Driver
 from tests.spark.room import fill, fingerprint, make_topic, read
 from tests.spark.standalone import StandaloneCluster
 from tests.support.odradek import OdradekBroker
 from tests.support.processes import Process
 
-pytestmark = [pytest.mark.needs("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.needs("spark"), pytest.mark.timeout(1800)]
 
 LINES = 20_000
 EVENT = re.compile(r"(\S+) ([0-9a-f-]{36}) (\S+) (\w+) (\S+) (\d{3}) (\d+)")
@@ -143,6 +143,25 @@ def test_what_was_archived_comes_back_as_it_was(broker: OdradekBroker, tmp_path:
         )
 
     assert content("kept-again") == content("kept")
+
+
+def test_a_job_is_a_file_for_spark_submit(broker: OdradekBroker, tmp_path: Path):
+    import pyspark
+    from odradek.spark_jobs import archive
+
+    servers = broker.bootstrap
+    make_topic(servers, "submitted", 2)
+    fill(servers, "submitted", [f"{number:04}" for number in range(100)])
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    small = [word.replace("-S", "--conf") for word in SMALL]
+    places = [tmp_path / "out", "--checkpoint", tmp_path / "state"]
+    words = [submit, "--master", "local[2]", *small, archive.__file__, "submitted", *places]
+    python = {"PYSPARK_PYTHON": sys.executable}
+    with Process(
+        [*words, "--once", "-b", servers], name="spark-submit", environment=python
+    ) as submitted:
+        assert submitted.wait(DONE_S) == 0, submitted.tail()
+    assert rows_in(tmp_path / "out") == 100
 
 
 def test_a_mirror_makes_topics_like_a_pattern_and_takes_groups_along(

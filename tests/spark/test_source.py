@@ -34,6 +34,14 @@ def test_a_record_arrives_with_all_its_columns(room: Room, format):
     assert later.offset == 1
 
 
+def test_an_empty_topic_has_no_rows(room: Room, format):
+    topic = room.topic()
+    assert room.batch(format, topic).collect() == []
+    room.fill(topic, NUMBERS[:10])
+    far = {"startingTimestamp": "0", "endingTimestamp": "1"}
+    assert room.batch(format, topic, **far).count() == 0
+
+
 def test_offsets_bound_a_batch(room: Room, format):
     topic = room.topic(partitions=1)
     room.fill(topic, NUMBERS)
@@ -153,3 +161,51 @@ def test_partitions_that_come_while_a_stream_rests_are_read_from_their_beginning
         room.fill(topic, NUMBERS[10 * (index + 1) : 10 * (index + 2)], partition=index)
     room.to_topic(room.stream(format, topic, maxOffsetsPerTrigger=20), format, target)
     assert room.values(room.batch(format, target)) == NUMBERS[:40]
+
+
+def test_a_stream_takes_the_options_that_a_batch_takes(room: Room, format):
+    """Where it begins, what it reads and how it is cut, for a stream that begins anew each time."""
+    one, two = room.topic("stream-a", partitions=1), room.topic("stream-b")
+    for number, value in enumerate(NUMBERS[:5]):
+        room.fill(one, [value], timestamp_ms=1_700_000_000_000 + 1000 * number)
+    room.fill(two, NUMBERS[5:40])
+    late = json.dumps({one: {"0": 1_700_000_002_500}})
+    both = {"subscribePattern": room.name("stream-.*")}
+    second = {"assign": json.dumps({two: [1]})}
+    of_second = sorted(str(r.value, "utf-8") for r in room.read(two) if r.partition == 1)
+    cases: list[tuple[dict[str, object], list[str]]] = [
+        ({"startingOffsets": json.dumps({one: {"0": 3}})}, NUMBERS[3:5]),
+        ({"startingTimestamp": "1700000001000"}, NUMBERS[1:5]),
+        ({"startingOffsetsByTimestamp": late}, NUMBERS[3:5]),
+        (both, NUMBERS[:40]),
+        (second, of_second),
+        ({"minPartitions": "3", "includeHeaders": "true"}, NUMBERS[:5]),
+        ({"minOffsetsPerTrigger": "100", "maxTriggerDelay": "1h"}, NUMBERS[:5]),
+        ({"startingOffsets": "latest"}, []),
+    ]
+    for number, (options, expected) in enumerate(cases):
+        target = room.topic(f"target-{number}", partitions=2)
+        source = room.stream(format, one, **options).select("key", "value")
+        room.to_topic(source, format, target, name=f"query-{number}")
+        assert room.values(room.batch(format, target)) == expected, options
+
+
+def test_a_stream_of_what_is_committed_waits_for_no_marker(room: Room, format):
+    """The end of a log that is read_committed lies behind markers, which are no rows."""
+    topic, target = room.topic(partitions=1), room.topic("target", partitions=1)
+
+    async def write() -> None:
+        async with Producer(bootstrap_servers=room.servers, transactional_id=topic) as producer:
+            await producer.init_transactions()
+            for value in ("kept", "aborted", "kept too"):
+                await producer.begin_transaction()
+                await producer.send_and_wait(topic, value)
+                if value == "aborted":
+                    await producer.abort_transaction()
+                else:
+                    await producer.commit_transaction()
+
+    asyncio.run(write())
+    source = room.stream(format, topic, **{"kafka.isolation.level": "read_committed"})
+    room.to_topic(source, format, target)
+    assert sorted(str(r.value, "utf-8") for r in room.read(target)) == ["kept", "kept too"]

@@ -55,6 +55,19 @@ def test_times_win_over_offsets_and_one_time_over_many():
     assert batch(**both, startingTimestamp="7").starting == AtTimes(7, None, False)
 
 
+@pytest.mark.parametrize(
+    ("text", "milliseconds"), [("500", 500), ("30s", 30_000), ("2 min", 120_000), ("1H", 3_600_000)]
+)
+def test_a_time_is_written_as_spark_writes_it(text, milliseconds):
+    assert streaming(maxTriggerDelay=text).max_trigger_delay_ms == milliseconds
+    assert streaming().max_trigger_delay_ms == 15 * 60_000
+
+
+def test_what_only_the_official_connector_can_tune_is_not_in_the_way():
+    official = {"fetchOffset.numRetries": "5", "groupIdPrefix": "mine"}
+    assert source_options({**SOURCE, **official}, is_streaming=True) == streaming()
+
+
 def test_the_group_is_for_progress_and_never_for_the_tasks():
     found = source_options({**SOURCE, "kafka.group.id": "g"}, is_streaming=True)
     assert found.group_id == "g"
@@ -67,6 +80,8 @@ def test_the_group_is_for_progress_and_never_for_the_tasks():
         ({"maxOffsetPerTrigger": "5"}, "maxoffsetpertrigger"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),
         ({"maxOffsetsPerTrigger": "many"}, "maxOffsetsPerTrigger"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "minOffsetsPerTrigger, 9"),
+        ({"maxTriggerDelay": "a while"}, "maxTriggerDelay"),
         ({"failOnDataLoss": "perhaps"}, "failOnDataLoss"),
         ({"subscribePattern": "x"}, "exactly one of"),
         ({"startingTimestamp": "noon"}, "startingTimestamp"),
