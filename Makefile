@@ -1,7 +1,7 @@
 # Odradek: every task of the project. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help serve test test-cluster setup check format fast unit slow lock
+.PHONY: help serve test test-cluster setup check format fast unit slow lock docker-test
 .PHONY: bench bench-quick bench-parts types clean pipeline spark-test sim test-spark test-suites
 
 BIN := .venv/bin
@@ -32,6 +32,9 @@ test-spark: setup ## sources, sinks and jobs on a real Spark
 
 test-suites: setup ## other people's test suites, those that take minutes
 	@$(PYTEST) tests/conformance
+
+docker-test: .dev ## build the images and show them at work, as root (docs/docker.md)
+	@docker/verify $(ARGS)
 
 test-cluster: setup ## kill, freeze and restart brokers of a cluster on ZooKeeper
 	@$(PYTEST) tests/cluster

@@ -18,7 +18,8 @@ def main(image: str, mode: str) -> None:
     with container as kafka:
         print(f"{mode}: started after {time.monotonic() - began:.1f} s")
         servers = kafka.get_bootstrap_server()
-        producer = Producer({"bootstrap.servers": servers})
+        # It would tell of the container's end.
+        producer = Producer({"bootstrap.servers": servers, "log_level": 3})
         for number in range(100):
             producer.produce("orders", f"order {number}")
         assert producer.flush(60) == 0, "everything is delivered"

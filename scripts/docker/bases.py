@@ -22,7 +22,8 @@ RELEASE: Final = "bookworm"
 # What python:3.11-slim-bookworm has beside Debian's smallest system.
 PYTHON_PACKAGES: Final = ("python3", "python3-venv", "ca-certificates")
 JAVA_PACKAGES: Final = ("openjdk-17-jre-headless", "libzookeeper-java")
-TESTCONTAINERS: Final = "testcontainers==4.15.0"
+# It imports `packaging`, and does not ask for it.
+TESTCONTAINERS: Final = ("testcontainers==4.15.0", "packaging")
 DEV_LOCK: Final = ROOT / "requirements" / "dev.lock"
 
 # Command -> the package of Debian that brings it.
@@ -129,10 +130,10 @@ def testcontainers_python() -> Path:
     folder = _cached("testcontainers", f"{TESTCONTAINERS} {DEV_LOCK.read_text()}")
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
-        say(f"installing {TESTCONTAINERS}")
+        say(f"installing {' '.join(TESTCONTAINERS)}")
         venv.create(folder, with_pip=True, clear=True)
         pip = [str(python), "-m", "pip", "install", "-q", "--constraint", str(DEV_LOCK)]
-        _run([*pip, TESTCONTAINERS, "confluent-kafka"])
+        _run([*pip, *TESTCONTAINERS, "confluent-kafka"])
         (folder / "complete").touch()
     return python
 

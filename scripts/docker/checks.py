@@ -5,16 +5,20 @@ All run inside the lab, on images that `verify` has built there.
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Final
 
+from odradek.broker.settings.unused import KRAFT
+
 from scripts.docker.tools import (
     Compose,
-    Failed,
+    Neighbour,
     Writer,
+    in_docker,
     inspected,
-    read_from_container,
+    logs_of,
     read_from_host,
     require,
     require_all,
@@ -29,8 +33,9 @@ HOST_SERVERS: Final = "localhost:9092,localhost:9093,localhost:9094"
 INNER_SERVERS: Final = "broker-1:29092,broker-2:29092,broker-3:29092"
 BROKERS: Final = ("broker-1", "broker-2", "broker-3")
 RECORDS: Final = 30_000
-STOP_SECONDS: Final = 30.0
+FEW_RECORDS: Final = 1_000
 MEGABYTE: Final = 1_000_000
+AWAITED_LINES: Final = ("Kafka Server started", "Transitioning from RECOVERY to RUNNING")
 MOST_OVER_BASE: Final = 150
 
 
@@ -56,14 +61,13 @@ def image_is_small(images: Images) -> None:
     base, whole = (int(inspected(name, "{{.Size}}")) for name in (images.base, images.broker))
     over = (whole - base) / MEGABYTE
     require(over < MOST_OVER_BASE, f"the image is {over:.0f} MB over its base of {base / 1e6:.0f}")
-    require(inspected(images.broker, "{{.Config.User}}") == "appuser", "it does not run as root")
-    has_spark = f"{images.broker} python3 -c 'import pyspark'"
-    try:
-        run(["sh", "-c", f"docker run --rm {has_spark}"], shown=f"docker run --rm {has_spark}")
-    except Failed:
-        tell("  ok: there is no Spark in it")
-    else:
-        raise Failed("Spark is in the broker's image")
+    user = in_docker("run", "--rm", images.broker, "id", "-u").strip()
+    require(user != "0", f"it runs as user {user}, not as root")
+    check = inspected(images.broker, "{{json .Config.Healthcheck.Test}}")
+    require("health" in check, f"its health check is {check}")
+    found = "import importlib.util as it; print(it.find_spec('pyspark'))"
+    said = in_docker("run", "--rm", images.broker, "python3", "-c", found)
+    require(said.strip() == "None", "there is no Spark in it")
 
 
 def cluster(images: Images) -> None:
@@ -88,46 +92,35 @@ def _lose_a_broker(compose: Compose, images: Images) -> list[str]:
         for begin in range(0, RECORDS, 500):
             writer.write(names[begin : begin + 500])
             time.sleep(0.1)  # a load that lasts longer than it takes to lose a broker
-        writer.flush()
+        writer.finish()
 
     load = Thread(target=write)
     load.start()
     wait_until(lambda: len(writer.acked) >= RECORDS // 4, "a quarter of the records is acked")
     compose("kill", "-s", "SIGKILL", "broker-2")
     load.join()
-    require(
-        len(writer.acked) == RECORDS and not writer.failed,
-        f"all {RECORDS:,} records were acked, with one broker of three killed on the way",
-    )
+    count = len(writer.acked)
+    require(count == RECORDS, f"{count:,} records were acked while one broker of three was killed")
     require_all(writer.acked, read_from_host(HOST_SERVERS, "greetings"), "on the host")
-    inside = read_from_container(images.broker, compose.network, INNER_SERVERS, "greetings")
-    require_all(writer.acked, inside, "in another container")
+    of_container = [f"inner greeting {number}" for number in range(FEW_RECORDS)]
+    there = Neighbour(images.broker, compose.network, INNER_SERVERS)
+    there.write("greetings", of_container)
+    inside = there.read("greetings")
+    require_all([*writer.acked, *of_container], inside, "in another container")
     compose("start", "broker-2")
     compose.wait_healthy("broker-2")
-    wait_until(lambda: _is_whole(compose), "every replica is in sync again")
-    return writer.acked
-
-
-def _is_whole(compose: Compose) -> bool:
-    try:
-        compose("exec", "-T", "broker-1", "odradek", "health", "-b", INNER_SERVERS)
-    except Failed:
-        return False
-    return True
+    whole = partial(compose.succeeds, "exec", "-T", "broker-1", "odradek", "health")
+    wait_until(partial(whole, "-b", INNER_SERVERS), "every replica is in sync again")
+    return [*writer.acked, *of_container]
 
 
 def _stop_and_start(compose: Compose, images: Images, acked: list[str]) -> None:
-    began = time.monotonic()
-    compose("stop", *BROKERS)
-    took = time.monotonic() - began
-    codes = [compose.state(broker, "ExitCode") for broker in BROKERS]
-    require(codes == ["0"] * len(BROKERS), "every broker ended cleanly when it was told to")
-    require(took < STOP_SECONDS, f"all three were down after {took:.1f} s")
-    compose("stop", "zookeeper")
+    _stop(compose, *BROKERS)
+    compose("down")
     compose("up", "-d", "--no-build")
     compose.wait_healthy(*BROKERS)
-    inside = read_from_container(images.broker, compose.network, INNER_SERVERS, "greetings")
-    require_all(acked, inside, "after the restart")
+    inside = Neighbour(images.broker, compose.network, INNER_SERVERS).read("greetings")
+    require_all(acked, inside, "in new containers with the same volumes")
 
 
 def _pipeline(compose: Compose) -> None:
@@ -140,53 +133,98 @@ def _pipeline(compose: Compose) -> None:
     require(len(events) > 0, f"and {len(events):,} events")
 
 
+def quick_start(images: Images) -> None:
+    """The first commands of docs/docker.md."""
+    in_docker(
+        *("run", "-d", "--name", "broker", "-p", "9092:9092"),
+        *("-e", "KAFKA_CREATE_TOPICS=greetings:3", images.broker),
+    )
+    wait_until(lambda: AWAITED_LINES[0] in logs_of("broker"), "the broker says that it serves")
+    in_docker("exec", "-i", "broker", "odradek", "produce", "greetings", given="hello\n")
+    said = in_docker("exec", "broker", "odradek", "consume", "greetings")
+    require(said == "hello\n", "what was written in the container is read there")
+    require(read_from_host("localhost:9092", "greetings") == ["hello"], "and on the host")
+    in_docker("rm", "--force", "--volumes", "broker")
+
+
 def single(images: Images) -> None:
     """One broker without ZooKeeper; its volume outlives its container."""
     compose = Compose("docker/compose.single.yml", images.variables())
     compose("up", "-d", "--no-build")
     compose.wait_healthy("broker")
     writer = Writer("localhost:9092", "greetings")
-    writer.write(f"greeting {number}" for number in range(1_000))
-    writer.flush()
+    _write_some(writer)
     require_all(writer.acked, read_from_host("localhost:9092", "greetings"), "on the host")
-    _stops_cleanly(compose, "broker")
+    _stop(compose, "broker")
     compose("rm", "--force", "broker")
     compose("up", "-d", "--no-build")
     compose.wait_healthy("broker")
-    inside = read_from_container(images.broker, compose.network, "broker:9092", "greetings")
+    inside = Neighbour(images.broker, compose.network, "broker:9092").read("greetings")
     require_all(writer.acked, inside, "in a new container with the same volume")
     compose("down", "--volumes")
 
 
-def _stops_cleanly(compose: Compose, service: str) -> None:
+def _write_some(writer: Writer) -> None:
+    writer.write(f"record {number}" for number in range(FEW_RECORDS))
+    writer.finish()
+    count = len(writer.acked)
+    require(count == FEW_RECORDS, f"{count:,} records were acked on the host")
+
+
+def _stop(compose: Compose, *services: str) -> None:
+    """By SIGTERM; a container that Docker has to kill in the end gives another exit code."""
     began = time.monotonic()
-    compose("stop", service)
+    compose("stop", *services)
     took = time.monotonic() - began
-    require(compose.state(service, "ExitCode") == "0", f"SIGTERM ended it cleanly in {took:.1f} s")
+    codes = {compose.state(service, "ExitCode") for service in services}
+    require(codes == {"0"}, f"SIGTERM ended {', '.join(services)} cleanly, after {took:.1f} s")
 
 
-def file_for_apache_kafka(images: Images) -> None:
-    _peoples_file("apache-kafka.yml", images, "localhost:29092", "kafka:9092", ["kafka"])
+@dataclass(frozen=True, slots=True)
+class PeoplesFile:
+    """A compose file written for Kafka, and what it promises."""
+
+    name: str
+    outer: str
+    inner: str
+    brokers: tuple[str, ...]
+    lines_about_kraft: int
 
 
-def file_for_cp_kafka(images: Images) -> None:
-    outer = "localhost:19092,localhost:29092,localhost:39092"
-    inner = "kafka1:9092,kafka2:9092,kafka3:9092"
-    _peoples_file("cp-kafka.yml", images, outer, inner, ["kafka1", "kafka2", "kafka3"])
+FOR_APACHE_KAFKA: Final = PeoplesFile(
+    name="apache-kafka.yml",
+    outer="localhost:29092",
+    inner="kafka:9092",
+    brokers=("kafka",),
+    lines_about_kraft=1,
+)
+FOR_CP_KAFKA: Final = PeoplesFile(
+    name="cp-kafka.yml",
+    outer="localhost:19092,localhost:29092,localhost:39092",
+    inner="kafka1:9092,kafka2:9092,kafka3:9092",
+    brokers=("kafka1", "kafka2", "kafka3"),
+    lines_about_kraft=0,
+)
 
 
-def _peoples_file(name: str, images: Images, outer: str, inner: str, brokers: list[str]) -> None:
+def peoples_file(file: PeoplesFile, images: Images) -> None:
     """Nothing in the file is changed but the names of the images."""
-    compose = Compose(f"docker/examples/{name}", images.variables())
+    compose = Compose(f"docker/examples/{file.name}", images.variables())
     compose("up", "-d")
     compose.wait_done("init-kafka")
-    compose.wait_healthy(*brokers)
-    writer = Writer(outer, "orders")
-    writer.write(f"order {number}" for number in range(1_000))
-    writer.flush()
-    require_all(writer.acked, read_from_host(outer, "orders"), "on the host")
-    inside = read_from_container(images.broker, compose.network, inner, "orders")
+    compose.wait_healthy(*file.brokers)
+    writer = Writer(file.outer, "orders")
+    _write_some(writer)
+    require_all(writer.acked, read_from_host(file.outer, "orders"), "on the host")
+    inside = Neighbour(images.broker, compose.network, file.inner).read("orders")
     require_all(writer.acked, inside, "in another container")
+    _stop(compose, *file.brokers)
+    for broker in file.brokers:
+        said = compose.logs(broker)
+        missing = [line for line in AWAITED_LINES if line not in said]
+        require(not missing, f"{broker} said what Testcontainers' modules wait for")
+        lines = said.count(KRAFT)
+        require(lines == file.lines_about_kraft, f"and {lines} line(s) about settings of KRaft")
     compose("down", "--volumes")
 
 

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ from scripts.parts import ROOT
 ODRADEK: Final = str(Path(sys.executable).with_name("odradek"))
 WAIT_SECONDS: Final = 180.0
 DELIVERY_MS: Final = 120_000
+LAST_LINES: Final = 30
 
 
 class Failed(AssertionError):
@@ -41,7 +43,11 @@ def require(condition: bool, claim: str) -> None:
 
 
 def run(
-    command: list[str], *, shown: str = "", environment: Mapping[str, str] | None = None
+    command: list[str],
+    *,
+    shown: str = "",
+    environment: Mapping[str, str] | None = None,
+    given: str = "",
 ) -> str:
     """Run a command and give what it says; a failure shows all of it."""
     tell(f"$ {shown or shlex.join(command)}")
@@ -49,7 +55,7 @@ def run(
         command,
         cwd=ROOT,
         env={**os.environ, **(environment or {})},
-        stdin=subprocess.DEVNULL,
+        input=given,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -60,14 +66,33 @@ def run(
     return done.stdout
 
 
-def in_docker(*words: str) -> str:
-    return run([docker(), *words], shown=f"docker {shlex.join(words)}")
+def in_docker(*words: str, given: str = "") -> str:
+    return run([docker(), *words], shown=f"docker {shlex.join(words)}", given=given)
 
 
 def inspected(name: str, what: str) -> str:
     asked = [docker(), "inspect", "--format", what, name]
     done = subprocess.run(asked, check=True, capture_output=True, text=True)
     return done.stdout.strip()
+
+
+def logs_of(container: str) -> str:
+    return subprocess.run(
+        [docker(), "logs", container],
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ).stdout
+
+
+def show_containers() -> None:
+    """What is there after a failure, with the last that each has said."""
+    everything = [docker(), "ps", "--all", "--format", "{{.Names}}: {{.Image}}, {{.Status}}"]
+    listed = subprocess.run(everything, check=True, capture_output=True, text=True).stdout
+    for line in listed.splitlines():
+        said = logs_of(line.partition(":")[0]).splitlines()[-LAST_LINES:]
+        tell("\n".join(("", f"-- {line}", *said)))
 
 
 def wait_until(holds: Callable[[], bool], claim: str) -> None:
@@ -94,16 +119,23 @@ class Compose:
     def __call__(self, *words: str) -> str:
         return run([*self._command, *words], environment=self._variables)
 
-    def container(self, service: str) -> str:
-        asked = [*self._command, "ps", "--all", "--quiet", service]
-        done = subprocess.run(
-            asked,
+    def _quietly(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*self._command, *words],
             cwd=ROOT,
             env={**os.environ, **self._variables},
-            check=True,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            check=False,
         )
+
+    def succeeds(self, *words: str) -> bool:
+        return self._quietly(*words).returncode == 0
+
+    def container(self, service: str) -> str:
+        done = self._quietly("ps", "--all", "--quiet", service)
+        done.check_returncode()
         return done.stdout.strip()
 
     def state(self, service: str, what: str) -> str:
@@ -116,17 +148,15 @@ class Compose:
     def _is_healthy(self, service: str) -> bool:
         status = self.state(service, "Health.Status")
         if status == "unhealthy":
-            self.show_logs(service)
             raise Failed(f"{service} is not healthy")
         return status == "healthy"
 
-    def show_logs(self, service: str) -> None:
-        tell(self("logs", "--no-color", "--tail", "40", service))
+    def logs(self, service: str) -> str:
+        return logs_of(self.container(service))
 
     def wait_done(self, service: str) -> None:
         wait_until(lambda: self.state(service, "Status") == "exited", f"{service} has ended")
         if self.state(service, "ExitCode") != "0":
-            self.show_logs(service)
             raise Failed(f"{service} failed")
 
 
@@ -145,13 +175,10 @@ class Writer:
             }
         )
         self.acked: list[str] = []
-        self.failed = 0
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         value = message.value()
-        if error is not None or value is None:
-            self.failed += 1
-        else:
+        if error is None and value is not None:
             self.acked.append(value.decode())
 
     def write(self, values: Iterable[str]) -> None:
@@ -163,8 +190,9 @@ class Writer:
                 self._producer.poll(0.1)
             self._producer.poll(0)
 
-    def flush(self) -> None:
-        self._producer.flush(DELIVERY_MS / 1000)
+    def finish(self) -> None:
+        """Wait until each record is acknowledged, or given up after `DELIVERY_MS`."""
+        self._producer.flush(2 * DELIVERY_MS / 1000)
 
 
 def read_from_host(servers: str, topic: str) -> list[str]:
@@ -172,9 +200,23 @@ def read_from_host(servers: str, topic: str) -> list[str]:
     return run([ODRADEK, *words], shown=f"odradek {shlex.join(words)}").splitlines()
 
 
-def read_from_container(image: str, network: str, servers: str, topic: str) -> list[str]:
-    there = ("run", "--rm", "--network", network, image)
-    return in_docker(*there, "odradek", "consume", topic, "-b", servers).splitlines()
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Another container in the network of the brokers, new for each command."""
+
+    image: str
+    network: str
+    servers: str
+
+    def _run(self, *words: str, given: str = "") -> str:
+        there = ("run", "--rm", "-i", "--network", self.network, self.image)
+        return in_docker(*there, "odradek", *words, "-b", self.servers, given=given)
+
+    def write(self, topic: str, values: Iterable[str]) -> None:
+        self._run("produce", topic, given="".join(f"{value}\n" for value in values))
+
+    def read(self, topic: str) -> list[str]:
+        return self._run("consume", topic).splitlines()
 
 
 def require_all(acked: Iterable[str], read: Iterable[str], where: str) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 
 from scripts.docker import bases, checks, lab
 from scripts.docker.checks import Images
-from scripts.docker.tools import Failed, in_docker, run, tell
+from scripts.docker.tools import Failed, in_docker, run, show_containers, tell
 
 # testcontainers-python reads the tag as a version of cp-kafka, and offers KRaft from 7.0.0 on.
 IMAGES: Final = Images(
@@ -39,10 +39,11 @@ Story = Callable[[], None]
 def stories(python: Path) -> dict[str, Story]:
     return {
         "size": partial(checks.image_is_small, IMAGES),
+        "quick-start": partial(checks.quick_start, IMAGES),
         "single": partial(checks.single, IMAGES),
-        "apache-kafka": partial(checks.file_for_apache_kafka, IMAGES),
+        "apache-kafka": partial(checks.peoples_file, checks.FOR_APACHE_KAFKA, IMAGES),
         "testcontainers": partial(checks.testcontainers, IMAGES, python),
-        "cp-kafka": partial(checks.file_for_cp_kafka, IMAGES),
+        "cp-kafka": partial(checks.peoples_file, checks.FOR_CP_KAFKA, IMAGES),
         "cluster": partial(checks.cluster, IMAGES),
     }
 
@@ -93,8 +94,11 @@ def inside(folder: Path, wanted: list[str]) -> int:
             build_images(folder, set(wanted))
             for name in wanted:
                 tell(f"\n== {name}")
+                story_began = time.monotonic()
                 told[name]()
+                tell(f"  {name} took {time.monotonic() - story_began:.0f} s")
         except Failed as failure:
+            show_containers()
             tell(f"\nFAILED: {failure}")
             return 1
     tell(f"\nAll is well, after {time.monotonic() - began:.0f} s.")
