@@ -8,6 +8,8 @@ are kept in benchmarks/results, quick ones in build/bench/grid.
 import argparse
 import sys
 import time
+import traceback
+from collections.abc import Collection
 from pathlib import Path
 
 from benchmarks.grid.contest import FULL, QUICK, Effort
@@ -32,6 +34,24 @@ def run(scenario: Scenario, stage: Stage, effort: Effort) -> Result:
         say(shown(reading))
     circumstances["seconds"] = round(time.perf_counter() - began)
     return Result(scenario.name, scenario.title, tuple(readings), circumstances)
+
+
+def run_all(chosen: Collection[str], folder: Path, effort: Effort) -> list[str]:
+    """Run them in the table's order; those that failed, which do not keep others from running."""
+    failed = []
+    with Stage() as stage:
+        for scenario in SCENARIOS:
+            if scenario.name not in chosen:
+                continue
+            try:
+                result = run(scenario, stage, effort)
+            except Exception:
+                traceback.print_exc()
+                failed.append(scenario.name)
+                stage.clear()
+            else:
+                (folder / f"{scenario.name}.json").write_text(result.to_json())
+    return failed
 
 
 def measured_at(commit: str, folder: Path) -> set[str]:
@@ -67,13 +87,11 @@ def main() -> int:
     chosen = set() if arguments.report else set(arguments.names or NAMES)
     if arguments.resume:
         chosen -= measured_at(describe()["commit"], folder)
-    with Stage() as stage:
-        for scenario in SCENARIOS:
-            if scenario.name in chosen:
-                result = run(scenario, stage, QUICK if arguments.quick else FULL)
-                (folder / f"{scenario.name}.json").write_text(result.to_json())
+    failed = run_all(chosen, folder, QUICK if arguments.quick else FULL)
     say(f"report: {write_report(folder, load_results(folder, NAMES)).relative_to(ROOT)}")
-    return 0
+    if failed:
+        say(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ A virtual machine that compiles while it runs is warmed up first: round after ro
 workload, until it stops growing. The others get one round that does not count.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -63,6 +64,7 @@ def take_turn(peer: Contestant, workload: Workload, seconds: float) -> Turn:
     make_topic(peer.bootstrap, topic, workload.shape)
     peer.settle(topic, workload.shape.replicas)
     workload.prepare(peer.bootstrap, topic)
+    os.sync()  # or the disk would still be busy with what the one before wrote
     before = peer.cpu_seconds()
     done = workload.run(peer.bootstrap, topic, seconds)
     turn = Turn(done, peer.cpu_seconds() - before)

@@ -58,11 +58,13 @@ class Workload(Protocol):
 def make_topic(bootstrap: str, topic: str, shape: Shape) -> None:
     config = {"min.insync.replicas": str(shape.min_insync)} if shape.replicas > 1 else {}
     new = NewTopic(topic, shape.partitions, shape.replicas, config=config)
-    _admin(bootstrap).create_topics([new])[topic].result(_WAIT_SECONDS)
+    admin = _admin(bootstrap)  # it must live until it is answered
+    admin.create_topics([new])[topic].result(_WAIT_SECONDS)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
-    _admin(bootstrap).delete_topics([topic])[topic].result(_WAIT_SECONDS)
+    admin = _admin(bootstrap)
+    admin.delete_topics([topic])[topic].result(_WAIT_SECONDS)
 
 
 def _admin(bootstrap: str) -> AdminClient:
