@@ -42,8 +42,12 @@ DATA_DIRECTORY: Final = "/var/lib/kafka/data"
 OTHER_VOLUMES: Final = {"/bitnami/kafka": "/bitnami/kafka/data", "/tmp/kraft-combined-logs": ""}
 
 _IMAGE: Final = "the image's default"
-# ZooKeeper mostly starts together with its brokers; cp-kafka waits for it as long.
-_DEFAULTS: Final = {"zookeeper.connection.timeout.ms": "40000"}
+_DEFAULTS: Final = {
+    # ZooKeeper mostly starts together with its brokers; cp-kafka waits for it as long.
+    "zookeeper.connection.timeout.ms": "40000",
+    # Docker kills what has not stopped within 10 s: three attempts with Kafka's 5 s take longer.
+    "controlled.shutdown.retry.backoff.ms": "2000",
+}
 
 # Settings that this broker reads only to see that one KRaft node is meant.
 _OF_KRAFT: Final = (

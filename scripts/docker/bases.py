@@ -19,6 +19,7 @@ from scripts.setup import install_with_apt
 from scripts.steps import run_or_explain, say
 
 RELEASE: Final = "bookworm"
+RELEASES_PYTHON: Final = (3, 11)
 # What python:3.11-slim-bookworm has beside Debian's smallest system.
 PYTHON_PACKAGES: Final = ("python3", "python3-venv", "ca-certificates")
 JAVA_PACKAGES: Final = ("openjdk-17-jre-headless", "libzookeeper-java")
@@ -44,6 +45,9 @@ def find_tools() -> None:
     absent = [command for command in TOOLS if shutil.which(command) is None]
     if absent:
         raise SystemExit(f"verify: these commands are missing: {', '.join(absent)}")
+    if sys.version_info[:2] != RELEASES_PYTHON:
+        wanted = ".".join(map(str, RELEASES_PYTHON))
+        raise SystemExit(f"verify: wheels for the image need an environment of Python {wanted}.")
 
 
 def _cached(name: str, recipe: str) -> Path:

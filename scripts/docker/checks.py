@@ -176,8 +176,8 @@ def _stop(compose: Compose, *services: str) -> None:
     began = time.monotonic()
     compose("stop", *services)
     took = time.monotonic() - began
-    codes = {compose.state(service, "ExitCode") for service in services}
-    require(codes == {"0"}, f"SIGTERM ended {', '.join(services)} cleanly, after {took:.1f} s")
+    codes = {compose.exit_code(service) for service in services}
+    require(codes == {0}, f"SIGTERM ended {', '.join(services)} cleanly, after {took:.1f} s")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from scripts.docker import bases, checks, lab
 from scripts.docker.checks import Images
-from scripts.docker.tools import Failed, in_docker, run, show_containers, tell
+from scripts.docker.tools import Compose, Failed, in_docker, run, show_containers, tell
 
 # testcontainers-python reads the tag as a version of cp-kafka, and offers KRaft from 7.0.0 on.
 IMAGES: Final = Images(
@@ -31,7 +32,7 @@ IMAGES: Final = Images(
 )
 JAVA: Final = "java:17"
 BROKER_ON_JAVA: Final = "odradek:on-java"
-OFFLINE: Final = "PIP_ARGS=--no-index --find-links wheels"
+OFFLINE: Final = "--no-index --find-links wheels"
 
 Story = Callable[[], None]
 
@@ -55,26 +56,34 @@ def import_base(archive: Path, name: str) -> None:
     )
 
 
-def build(context: Path, file: str, name: str, *arguments: str) -> None:
-    began = time.monotonic()
-    words = [word for argument in (OFFLINE, *arguments) for word in ("--build-arg", argument)]
-    in_docker("build", "-q", "-f", f"{context}/{file}", "-t", name, *words, str(context))
-    tell(f"  built in {time.monotonic() - began:.0f} s")
-
-
 def build_images(folder: Path, wanted: set[str]) -> None:
     """Only what the wanted stories run: Spark is larger than all the rest."""
     import_base(bases.python_base(), IMAGES.base)
     context = bases.build_context(folder / "context", bases.broker_wheels())
-    build(context, "docker/Dockerfile", IMAGES.broker, f"BASE={IMAGES.base}")
+    began = time.monotonic()
+    in_docker(
+        *("build", "-q", "-f", f"{context}/docker/Dockerfile", "-t", IMAGES.broker),
+        *("--build-arg", f"BASE={IMAGES.base}", "--build-arg", f"PIP_ARGS={OFFLINE}"),
+        str(context),
+    )
+    tell(f"  built in {time.monotonic() - began:.0f} s")
     if wanted & {"cluster", "cp-kafka"}:
         import_base(bases.java_base(), JAVA)
         there = context / "docker/examples/zookeeper"
         in_docker("build", "-q", "-t", IMAGES.zookeeper, "--build-arg", f"BASE={JAVA}", str(there))
     if "cluster" in wanted:
-        build(context, "docker/Dockerfile", BROKER_ON_JAVA, f"BASE={JAVA}")
-        spark = bases.build_context(folder / "spark-context", bases.spark_wheels())
-        build(spark, "docker/spark.Dockerfile", IMAGES.spark, f"ODRADEK={BROKER_ON_JAVA}")
+        build_spark(folder, context)
+
+
+def build_spark(folder: Path, context: Path) -> None:
+    """By the compose files; the broker's image below Spark's has Java already."""
+    names = replace(IMAGES, base=JAVA, broker=BROKER_ON_JAVA).variables()
+    variables = {**names, "PIP_ARGS": OFFLINE}
+    began = time.monotonic()
+    Compose(f"{context}/docker/compose.single.yml", variables)("build", "broker")
+    context = bases.build_context(folder / "spark-context", bases.spark_wheels())
+    Compose(f"{context}/docker/compose.yml", variables)("--profile", "spark", "build", "pipeline")
+    tell(f"  built in {time.monotonic() - began:.0f} s")
 
 
 def prepare() -> None:

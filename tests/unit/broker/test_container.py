@@ -146,6 +146,12 @@ def test_zookeeper_is_waited_for_unless_a_time_is_given() -> None:
     assert hasty.config.zookeeper_connection_timeout_ms == 5
 
 
+def test_leadership_is_handed_over_or_given_up_before_docker_kills() -> None:
+    config = plan(CONFLUENT).config
+    retries = config.controlled_shutdown_max_retries
+    assert retries * config.controlled_shutdown_retry_backoff_ms <= 10_000 * 2 // 3
+
+
 def test_topics_are_listed_in_one_variable() -> None:
     found = plan({"KAFKA_CREATE_TOPICS": "orders:6:3, users:3:1:compact,\n events"})
     assert found.topics == (
