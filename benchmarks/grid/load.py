@@ -96,10 +96,11 @@ class Produce:
         pass
 
     def run(self, bootstrap: str, topic: str, seconds: float) -> Done:
-        end = time.perf_counter() + seconds
-        return self.send(bootstrap, topic, lambda sent: time.perf_counter() >= end)
+        return self.send(bootstrap, topic, lambda sent, elapsed: sent > 0 and elapsed >= seconds)
 
-    def send(self, bootstrap: str, topic: str, is_over: Callable[[int], bool]) -> Done:
+    def send(self, bootstrap: str, topic: str, is_over: Callable[[int, float], bool]) -> Done:
+        """Until it is over, which is asked with the records sent and the seconds since the first
+        of them."""
         producer = self.producer(bootstrap)
         producer.produce(topic, b"first")  # pays for connections and metadata
         _flush(producer)
@@ -107,7 +108,7 @@ class Produce:
         chunk = [{"value": value} for value in pool[: max(1, _CHUNK_BYTES // self.record_bytes)]]
         most = self.queue_records - len(chunk)
         began, sent = time.perf_counter(), 0
-        while not is_over(sent):
+        while not is_over(sent, time.perf_counter() - began):
             if len(producer) > most:
                 producer.poll(0.001)
                 continue
@@ -166,7 +167,7 @@ class Consume:
     def prepare(self, bootstrap: str, topic: str) -> None:
         wanted = _FILL_BYTES // self.record_bytes
         writer = Produce(self.record_bytes, batch_bytes=1_000_000)
-        writer.send(bootstrap, topic, lambda sent: sent >= wanted)
+        writer.send(bootstrap, topic, lambda sent, _: sent >= wanted)
 
     def run(self, bootstrap: str, topic: str, seconds: float) -> Done:
         outcome = _librdkafka.consume(bootstrap, topic, seconds)

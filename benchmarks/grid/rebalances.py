@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from benchmarks._group_load import Member, gather, rebalance
 from benchmarks.grid.contest import Effort
 from benchmarks.grid.growth import allow_open_files
-from benchmarks.grid.peers import KAFKA_3, KAFKA_4, KFAKE, PEERS, Startable, running
+from benchmarks.grid.peers import KAFKA_3, KAFKA_4, PEERS, Startable, running
 from benchmarks.grid.readings import OURS, Reading
 from benchmarks.grid.stage import present
 from benchmarks.groups import BIG_GROUP, prepare
@@ -17,7 +17,7 @@ _WARM_REBALANCES = 20
 
 def measure(effort: Effort) -> Iterator[Reading]:
     allow_open_files()
-    names = present((OURS, KAFKA_3, KAFKA_4, KFAKE), effort)
+    names = present((OURS, KAFKA_3, KAFKA_4), effort)
     first: dict[str, list[float]] = {name: [] for name in names}
     again: dict[str, list[float]] = {name: [] for name in names}
     with ExitStack() as stack:

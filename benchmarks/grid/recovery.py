@@ -42,7 +42,7 @@ def _fill(broker: Startable, partitions: int, size: int) -> int:
     make_topic(broker.bootstrap, "kept", shape)
     writer = Produce(_RECORD_BYTES, batch_bytes=1_000_000, shape=shape)
     wanted = size // _RECORD_BYTES
-    writer.send(broker.bootstrap, "kept", lambda sent: sent >= wanted)
+    writer.send(broker.bootstrap, "kept", lambda sent, _: sent >= wanted)
     return end_offsets(broker.bootstrap, "kept", partitions)
 
 

@@ -93,7 +93,13 @@ class _Heard:
 def _send_steadily(parent: Connection, bootstrap: str, topic: str, seconds: float) -> None:
     heard = _Heard()
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "acks": -1, "linger.ms": 1, "on_delivery": heard}
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": -1,
+            "linger.ms": 1,
+            "on_delivery": heard,
+            "log_level": 3,
+        }
     )
     pool = values(_RECORD_BYTES)
     began, sent = time.perf_counter(), 0
