@@ -9,6 +9,7 @@ pulled, builds cannot fetch.
 """
 
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -33,15 +34,28 @@ def enter(folder: Path, words: list[str]) -> int:
     absent = [path for path in FIXED_FOLDERS if not path.exists()]
     for path in absent:
         path.mkdir(parents=True)
+    process = subprocess.Popen(
+        ["unshare", *NAMESPACES, sys.executable, "-m", "scripts.docker.verify", *words]
+    )
     try:
-        return subprocess.run(
-            ["unshare", *NAMESPACES, sys.executable, "-m", "scripts.docker.verify", *words],
-            check=False,
-        ).returncode
+        return process.wait()
     finally:
+        if process.returncode is None:
+            _end(process)
         for path in absent:
             path.rmdir()
         clean_up(folder)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill `unshare`, and with it all in the namespaces; gives back when the last is gone."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    first = [os.pidfd_open(int(child)) for child in children]
+    process.kill()
+    process.wait()
+    for descriptor in first:
+        select.select([descriptor], [], [])
+        os.close(descriptor)
 
 
 def clean_up(folder: Path) -> None:

@@ -10,6 +10,7 @@ stays but the cache.
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -33,6 +34,8 @@ IMAGES: Final = Images(
 JAVA: Final = "java:17"
 BROKER_ON_JAVA: Final = "odradek:on-java"
 OFFLINE: Final = "--no-index --find-links wheels"
+
+ENDED_EARLY: Final = 130
 
 Story = Callable[[], None]
 
@@ -126,10 +129,16 @@ def main() -> int:
     if os.geteuid() != 0:
         print("verify: a Docker daemon needs root.", file=sys.stderr)
         return 1
+    # An end by SIGTERM tidies up as one by Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     prepare()
     folder = Path(tempfile.mkdtemp(prefix="odradek-docker-"))
     words = [word for name in wanted for word in ("--only", name)]
-    return lab.enter(folder, ["--inside", str(folder), *words])
+    try:
+        return lab.enter(folder, ["--inside", str(folder), *words])
+    except KeyboardInterrupt:
+        print("verify: ended early; all is tidied up.", file=sys.stderr)
+        return ENDED_EARLY
 
 
 if __name__ == "__main__":
