@@ -174,6 +174,20 @@ def _keep_the_epoch() -> Any:
     return patch.object(txn_decisions, "init", init)
 
 
+def _time_out_without_a_word() -> Any:
+    """A transaction that takes too long is aborted, and its producer goes on in its epoch as if
+    nothing had happened (KAFKA-6119)."""
+    decide = txn_decisions.time_out
+
+    def time_out(known: Known, now_ms: int) -> Decision:
+        decision = decide(known, now_ms)
+        if isinstance(decision, Errors):
+            return decision
+        return replace(decision, epoch=known.transaction.epoch)
+
+    return patch.object(txn_decisions, "time_out", time_out)
+
+
 def _commit_offsets_at_once() -> Any:
     """A group's offsets take effect before their transaction has ended, however it does."""
     follow = GroupOffsets.replay
@@ -202,6 +216,7 @@ MUTANTS: Final[dict[str, Callable[[], Any]]] = {
     "end-the-next-transaction": _end_the_next_transaction,
     "forget-a-partition": _forget_a_partition,
     "keep-the-epoch": _keep_the_epoch,
+    "time-out-without-a-word": _time_out_without_a_word,
     "commit-offsets-at-once": _commit_offsets_at_once,
 }
 

@@ -18,7 +18,7 @@ SEEDS = int(os.environ.get("ODRADEK_SIM_SEEDS", "1000"))
 # Stories in one test: enough of them that both workers are busy to the end.
 CHAPTER = 20
 # Every known mistake shows within so many stories.
-MUTANT_SEEDS = 60
+MUTANT_SEEDS = 100
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHAPTER))

@@ -139,7 +139,7 @@ class Transactional(Client):
     async def _live(self) -> None:
         deed = self.random.choices(
             (self._commit, self._abort, self._dawdle, self._leave, self._take_back),
-            weights=(6, 2, 1, 1, 2),
+            weights=(6, 2, 2, 2, 2),
         )[0]
         if not await self._transact(deed):
             # Perhaps another one lives under this name.
@@ -171,12 +171,17 @@ class Transactional(Client):
     async def _dawdle(self, attempt: Attempt) -> None:
         await self.write(attempt)
         await asyncio.sleep(TRANSACTION_SECONDS * self.random.uniform(0.5, 2.0))
+        if self.random.random() < 0.7:
+            await self._write_anything(attempt)
         await self._end(attempt, is_commit=True)
 
     async def _leave(self, attempt: Attempt) -> None:
-        """Somebody else will have to end it."""
+        """Somebody else will have to end it, unless a late word to commit it comes first."""
         await self.write(attempt)
         self.world.note(f"{self.life}: {attempt} is left")
+        if self.random.random() < 0.5:
+            attempt.wish = Wish.PERHAPS
+            self._later(partial(self._ask_to_end, self._end_request(is_commit=True)))
         self._identity = None
 
     async def _take_back(self, attempt: Attempt) -> None:
@@ -203,14 +208,7 @@ class Transactional(Client):
         self._late.append(asyncio.create_task(come_late()))
 
     async def _end(self, attempt: Attempt, *, is_commit: bool) -> None:
-        before = self._identity
-        assert before is not None
-        request = EndTxnRequest(
-            transactional_id=self.name.transactional_id,
-            producer_id=before.producer_id,
-            producer_epoch=before.epoch,
-            committed=is_commit,
-        )
+        before, request = self._identity, self._end_request(is_commit=is_commit)
         doubts = 0
 
         async def ask() -> EndTxnResponse:
@@ -238,6 +236,15 @@ class Transactional(Client):
         if self._identity != before and self.random.random() < 0.3:
             self._later(partial(self._ask_to_end, request))
 
+    def _end_request(self, *, is_commit: bool) -> EndTxnRequest:
+        assert self._identity is not None
+        return EndTxnRequest(
+            transactional_id=self.name.transactional_id,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
+            committed=is_commit,
+        )
+
     async def _ask_to_end(self, request: EndTxnRequest) -> EndTxnResponse:
         return await self.ask(TRANSACTION_KEY, request, EndTxnResponse, self.name.versions.end)
 
@@ -245,6 +252,9 @@ class Transactional(Client):
 
     async def write(self, attempt: Attempt) -> None:
         """Raises KafkaError when something may not have been written."""
+        await self._write_anything(attempt)
+
+    async def _write_anything(self, attempt: Attempt) -> None:
         chosen = self._some_partitions()
         await self.join(chosen)
         batches = [[self.batch(attempt, where)] for where in chosen]
