@@ -44,10 +44,6 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("odradek")
-    config.addinivalue_line(
-        "markers",
-        "unsettled: fails now and then, and nobody knows why yet; `-m unsettled` runs it",
-    )
     config.addinivalue_line("markers", "needs(*parts): skip, or on CI fail, without these parts")
 
 
