@@ -263,10 +263,13 @@ def test_an_assignment_that_comes_too_late_for_its_generation_is_dropped() -> No
     ("refusal", "told"),
     [
         ("NOT_ENOUGH_REPLICAS", "COORDINATOR_NOT_AVAILABLE"),
+        ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "COORDINATOR_NOT_AVAILABLE"),
         ("UNKNOWN_TOPIC_OR_PARTITION", "COORDINATOR_NOT_AVAILABLE"),
         ("NOT_LEADER_OR_FOLLOWER", "NOT_COORDINATOR"),
         ("KAFKA_STORAGE_ERROR", "NOT_COORDINATOR"),
         ("MESSAGE_TOO_LARGE", "UNKNOWN_SERVER_ERROR"),
+        ("RECORD_LIST_TOO_LARGE", "UNKNOWN_SERVER_ERROR"),
+        ("INVALID_FETCH_SIZE", "UNKNOWN_SERVER_ERROR"),
     ],
 )
 def test_an_assignment_that_is_not_kept_makes_all_join_again(refusal: str, told: str) -> None:

@@ -89,10 +89,12 @@ def test_negative_offsets_are_kept_as_they_are() -> None:
     [
         ("UNKNOWN_TOPIC_OR_PARTITION", "COORDINATOR_NOT_AVAILABLE"),
         ("NOT_ENOUGH_REPLICAS", "COORDINATOR_NOT_AVAILABLE"),
+        ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "COORDINATOR_NOT_AVAILABLE"),
         ("NOT_LEADER_OR_FOLLOWER", "NOT_COORDINATOR"),
         ("KAFKA_STORAGE_ERROR", "NOT_COORDINATOR"),
         ("MESSAGE_TOO_LARGE", "INVALID_COMMIT_OFFSET_SIZE"),
         ("RECORD_LIST_TOO_LARGE", "INVALID_COMMIT_OFFSET_SIZE"),
+        ("INVALID_FETCH_SIZE", "INVALID_COMMIT_OFFSET_SIZE"),
     ],
 )
 def test_errors_of_the_log_become_errors_of_the_coordinator(refusal: str, told: str) -> None:
