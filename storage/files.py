@@ -87,8 +87,8 @@ class File(Protocol):
         ...
 
     def read_ahead(self, position: int, length: int) -> None:
-        """Bring a range into the page cache, and ask for what follows it to be brought there too;
-        blocks, so call it in a thread."""
+        """Bring a range and the byte behind it into the page cache, and ask for what follows to be
+        brought there too; blocks, so call it in a thread."""
         ...
 
 
@@ -206,6 +206,7 @@ def write_fully(file: File, data: Buffer, position: int) -> None:
 
 
 _READ_FURTHER_BYTES: Final = 256 * 1024
+_READ_AT_ONCE_BYTES: Final = 256 * 1024
 
 
 class OsFile:
@@ -279,8 +280,8 @@ class OsFile:
         os.posix_fadvise(
             self._fd, position, 2 * length + _READ_FURTHER_BYTES, os.POSIX_FADV_WILLNEED
         )
-        end = position + length
-        while position < end and (data := os.pread(self._fd, 1 << 18, position)):
+        end = position + length + 1  # with the beginning of what is behind it
+        while data := os.pread(self._fd, min(end - position, _READ_AT_ONCE_BYTES), position):
             position += len(data)
 
 

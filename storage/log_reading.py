@@ -9,7 +9,7 @@ Functions of segments and bounds; nothing here changes a log.
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.protocol.errors import Errors, KafkaError, ProtocolError
 from odradek.protocol.records import NO_TIMESTAMP, BatchHeader, iter_spans, read_body
@@ -18,6 +18,9 @@ from odradek.storage.batch_file import Located
 from odradek.storage.files import FileSlice
 from odradek.storage.log_segments import SegmentList
 from odradek.storage.segment import Segment
+
+# So small a part of the bytes asked for may stay unused if that spares a look at the log.
+_UNUSED: Final = 8
 
 
 class Isolation(Enum):
@@ -120,7 +123,9 @@ def _whole_batches(segment: Segment, found: Located, available: int, limits: Rea
         return available
     if found.size_bytes > limits.max_bytes:
         return found.size_bytes if limits.min_one_batch else 0
-    return segment.boundary_before(found.position + limits.max_bytes) - found.position
+    limit = found.position + limits.max_bytes
+    near_enough = max(limit - limits.max_bytes // _UNUSED, found.position + found.size_bytes)
+    return segment.boundary_before(limit, near_enough) - found.position
 
 
 def aborted_transactions(

@@ -240,10 +240,17 @@ class Segment:
             return tail if offset <= tail.last_offset else None
         return self.batches.find(offset, self._checked(self.offset_index.lookup(offset)))
 
-    def boundary_before(self, position: int) -> int:
-        """The end of the last batch that ends at or before `position`."""
-        start = self._checked(self.offset_index.lookup_position(position))
-        return self.batches.boundary_before(position, start)
+    def boundary_before(self, position: int, near_enough: int) -> int:
+        """The end of the last batch that ends at or before `position`, or of one that the index
+        knows from `near_enough` on: that takes no look at pages that may still be on disk.
+
+        If the index is wrong there, the last batch of a read is cut off, as a reader must expect,
+        and where its next read begins is checked.
+        """
+        entry = self.offset_index.lookup_position(position)
+        if entry.position >= near_enough:
+            return entry.position
+        return self.batches.boundary_before(position, self._checked(entry))
 
     def _checked(self, entry: OffsetPosition) -> int:
         """The position of an index entry, or 0 if the index turns out to be wrong there."""

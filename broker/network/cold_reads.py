@@ -18,10 +18,14 @@ _THREADS: Final = 4
 
 
 def is_warm(piece: FileSlice) -> bool:
-    """Whether the slice can be sent without waiting for the disk, as far as probes can tell."""
+    """Whether the slice can be sent without waiting for the disk, as far as probes can tell.
+
+    The byte behind it counts too: there begins what a reader that goes on will ask for, and the
+    event loop looks at that beginning when it does.
+    """
     is_cached = piece.file.is_cached
-    last = piece.position + piece.length - 1
-    return all(map(is_cached, range(piece.position, last, _PROBE_BYTES))) and is_cached(last)
+    end = piece.position + piece.length
+    return all(map(is_cached, range(piece.position, end, _PROBE_BYTES))) and is_cached(end)
 
 
 class ColdReads:

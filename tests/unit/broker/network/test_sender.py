@@ -20,7 +20,7 @@ class SlowFile:
 
     def __init__(self, content: bytes = CONTENT, *, is_warm: bool = True) -> None:
         self._content = content
-        self._warm = range(len(content)) if is_warm else range(0)
+        self._warm = range(len(content) + 1) if is_warm else range(0)
         self.reads: list[tuple[int, int]] = []
 
     def fileno(self) -> int:
@@ -41,7 +41,7 @@ class SlowFile:
         return data if position in self._warm and len(data) == length else None
 
     def read_ahead(self, position: int, length: int) -> None:
-        self._warm = range(position, position + length)
+        self._warm = range(position, position + length + 1)
 
 
 class Wire:
@@ -173,8 +173,18 @@ def test_each_piece_of_a_large_cold_slice_is_prepared_on_its_own() -> None:
             piece = sender.cold_piece()
             prepared.append(len(piece))
             piece.read_ahead()
-    assert prepared == [1024 * KILOBYTE, 1024 * KILOBYTE, 452 * KILOBYTE]
+    assert prepared == [256 * KILOBYTE] * 9 + [196 * KILOBYTE]
     assert wire.bytes == CONTENT[: 2500 * KILOBYTE]
+
+
+def test_a_slice_is_cold_until_what_begins_behind_it_can_be_looked_at() -> None:
+    file = SlowFile(is_warm=False)
+    sender, _ = a_sender(Wire(), a_slice(0, 100 * KILOBYTE, file))
+    file._warm = range(100 * KILOBYTE)
+    assert sender.send() is Progress.COLD
+    sender.cold_piece().read_ahead()
+    assert file.is_cached(100 * KILOBYTE)
+    assert sender.send() is Progress.DONE
 
 
 def test_a_piece_that_stays_cold_after_reading_ahead_is_sent_all_the_same() -> None:
