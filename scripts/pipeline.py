@@ -78,7 +78,8 @@ async def run(folder: Path) -> None:
             raise PartEnded(tail(folder, "broker"))
         servers = line.removeprefix(READY).strip()
         there = ("-b", servers)
-        print(f"A broker on {servers}, everything else in {folder}; Ctrl-C stops all.", flush=True)
+        print(f"A broker on {servers}, everything else in {folder}; Ctrl-C stops all.")
+        print("Spark starts; its first counts come in a minute or so.", flush=True)
         for topic in ("activity.raw", "activity.counts"):
             made = await start("topics", "topic", "create", topic, "-p", "2", *there)
             await made.wait()
