@@ -20,7 +20,7 @@ from benchmarks._raw_load import (
     produce_request,
 )
 from benchmarks.grid.contest import Effort
-from benchmarks.grid.peers import KAFKA_3, KFAKE, PEERS, Startable, running
+from benchmarks.grid.peers import KAFKA_3, PEERS, Startable, running
 from benchmarks.grid.readings import OURS, Reading
 from benchmarks.grid.stage import present
 from tests.support.raw_client import RawClient, close_all
@@ -28,17 +28,17 @@ from tests.support.raw_client import RawClient, close_all
 NUMBERS, QUICK_NUMBERS = (1, 100, 1000, 2000), (1, 100)
 DEPTHS = (1, 5)
 METRIC = "CPU µs/request"
-_REQUESTS, _QUICK_REQUESTS = 4000, 400
+_REQUESTS, _QUICK_REQUESTS = 2500, 400
 _WARM_REQUESTS = 40_000
 _RECORD_BYTES = 100
-_OPEN_FILES = 8192
+_OPEN_FILES = 32_768
 _WAIT_SECONDS = 60.0
 _RECEIVE_BYTES = 1 << 16
 
 
 def measure(effort: Effort) -> Iterator[Reading]:
     allow_open_files()
-    names = present((OURS, KAFKA_3, KFAKE), effort)
+    names = present((OURS, KAFKA_3), effort)
     with ExitStack() as stack:
         brokers = {name: stack.enter_context(running(name)) for name in names}
         for name, broker in brokers.items():

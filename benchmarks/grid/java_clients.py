@@ -17,7 +17,7 @@ from tests.support.java import java_command
 _JVM = ("-Xmx512m", "-server", "-XX:+UseG1GC")
 _RECORD_BYTES = 1000
 # So many for each second of a round: about what a cold client of this kind sends.
-_SENT_PER_SECOND, _READ_PER_SECOND, _AWAITED_PER_SECOND = 40_000, 66_000, 1000
+_SENT_PER_SECOND, _READ_PER_SECOND, _AWAITED_PER_SECOND = 100_000, 66_000, 1000
 _TIMEOUT_SECONDS = 300.0
 _MEBIBYTE = 1 << 20
 _SENT = re.compile(
