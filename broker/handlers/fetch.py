@@ -14,6 +14,7 @@ from typing import Final
 
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchContext, FetchSessions, WantedPartition
+from odradek.broker.handlers.fetch_again import NO_EPOCH, READ_COMMITTED, SMALL_BYTES, FetchAgain
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.nearest_replica import nearest_replica
 from odradek.broker.routes import AnyRoute, Route
@@ -38,14 +39,10 @@ from odradek.replication.waiters import Parked
 from odradek.storage.files import FileSlice
 from odradek.storage.log_reading import Isolation
 
-READ_COMMITTED: Final = 1
-CONSUMER: Final = -1
 # A tool that reads what a follower would, without being one.
 DEBUGGING_CONSUMER: Final = -2
 NO_OFFSET: Final = -1
-NO_EPOCH: Final = -1
 
-_SMALL_BYTES: Final = 4 * 1024
 _FIRST_VERSION_OF_FORMAT_2 = 4
 _FIRST_VERSION_WITH_ZSTD = 10
 _LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
@@ -72,7 +69,16 @@ class FetchHandler:
         self._max_bytes = max_bytes
 
     def routes(self) -> Iterator[AnyRoute]:
-        yield Route(FetchRequest, versions_of("0-17"), self.fetch, failure=failed)
+        yield Route(
+            FetchRequest,
+            versions_of("0-17"),
+            self.fetch,
+            failure=failed,
+            shortcut=FetchAgain(self.replicas.find, self._name_of, self._max_bytes),
+        )
+
+    def _name_of(self, topic_id: bytes) -> str | None:
+        return self.metadata.view.names_by_id.get(topic_id)
 
     def fetch(
         self, request: FetchRequest, context: RequestContext
@@ -366,7 +372,7 @@ class _Fetch:
                     topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]
                 )
                 topics.append(last)
-            if type(data.records) is FileSlice and data.records.length <= _SMALL_BYTES:
+            if type(data.records) is FileSlice and data.records.length <= SMALL_BYTES:
                 # With the answer around it one piece, which is sent by one call.
                 data.records = data.records.read_cached() or data.records
             last.partitions.append(data)
