@@ -80,6 +80,8 @@ def tell(row: Row) -> Row:
     shown = f"  {row['name']:<52}{row['value']:>10} {row['unit']}"
     if row["peer"]:
         shown += f"  beside {row['peer_value']} ({row['peer']}), {row['ratio']} x"
+    if "floor" in row:
+        shown += f"  floor {row['floor']}"
     if row["target"]:
         shown += f"  {row['target']}: {'met' if row['met'] else 'MISSED'}"
     print(shown, file=sys.stderr, flush=True)

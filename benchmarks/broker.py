@@ -6,7 +6,8 @@ turns: throughput, requests and latency of librdkafka clients (see `_versus`).
 
 One row for each figure: name, value, unit, target, whether it is met, the peer's value. Server CPU
 is all that the process used, kernel included; it says more than wall time on a machine that has
-other work to do. `--quick` takes about three minutes; `--only start,cpu` runs some parts.
+other work to do. Beside that of a request, `floor` is what a server takes that only receives and
+sends (see `_floor`). `--quick` takes about three minutes; `--only start,cpu` runs some parts.
 """
 
 import argparse
@@ -17,12 +18,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
+from statistics import median
 
-from benchmarks._brokers import cpu_seconds, new_odradek, odradek, rss_mb, scratch
+from benchmarks._brokers import Broker, cpu_seconds, new_odradek, odradek, rss_mb, scratch
 from benchmarks._cold_reader import cold_rows
 from benchmarks._crowd import crowd_rows
+from benchmarks._floor import bare_server
 from benchmarks._raw_load import (
     FETCH_VERSION,
     PRODUCE_VERSION,
@@ -36,7 +38,6 @@ from benchmarks._raw_load import (
 )
 from benchmarks._rows import Row, below, reading, tell
 from benchmarks._versus import versus_rows
-from tests.support.odradek import OdradekBroker
 from tests.support.raw_client import RawClient
 
 START_LIMIT_S = 0.5
@@ -73,23 +74,40 @@ def start_rows(*, quick: bool) -> Iterator[Row]:
     yield below("memory, idle", idle, "MB", IDLE_LIMIT_MB)
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server and a connection to it."""
+
+    process: Broker
+    client: RawClient
+
+    def cpu_us(self, frame: bytes, count: int, depth: int) -> float:
+        """What it uses for each of so many requests, `depth` of them at once."""
+        before = cpu_seconds(self.process)
+        repeat(self.client, frame, count, depth)
+        return (cpu_seconds(self.process) - before) / count * 1e6
+
+
 def cpu_rows(*, quick: bool) -> Iterator[Row]:
     effort = Effort(5_000, 3) if quick else Effort(50_000, 5)
-    with odradek() as broker:
+    with (
+        odradek() as broker,
+        bare_server() as bare,
+        RawClient(broker.port) as client,
+        RawClient(bare.port) as echo,
+    ):
         topic_id = create_topic(broker, "small")
-        with RawClient(broker.port) as client:
-            for (acks, name), depth in product(ACKS.items(), DEPTHS):
-                request = produce_request("small", SMALL_RECORD_BYTES, acks=acks)
-                produce(client, request)
-                load = partial(repeat, client, frame_of(request, PRODUCE_VERSION), depth=depth)
-                name = f"CPU of a produce of 100 B, {name}, depth {depth}"
-                yield _request_row(name, broker, load, effort)
-            for depth in DEPTHS:
-                frame = _fetch_of_the_last(client, topic_id)
-                name = f"CPU of a fetch of 100 B, depth {depth}"
-                yield _request_row(
-                    name, broker, partial(repeat, client, frame, depth=depth), effort
-                )
+        ours, floor = Server(broker, client), Server(bare, echo)
+        for (acks, name), depth in product(ACKS.items(), DEPTHS):
+            request = produce_request("small", SMALL_RECORD_BYTES, acks=acks)
+            produce(client, request)
+            frame = frame_of(request, PRODUCE_VERSION)
+            name = f"CPU of a produce of 100 B, {name}, depth {depth}"
+            yield _request_row(name, ours, floor, (frame, depth), effort)
+        for depth in DEPTHS:
+            frame = _fetch_of_the_last(client, topic_id)
+            name = f"CPU of a fetch of 100 B, depth {depth}"
+            yield _request_row(name, ours, floor, (frame, depth), effort)
         yield reading("memory after small requests", rss_mb(broker), "MB")
 
 
@@ -102,15 +120,17 @@ def _fetch_of_the_last(client: RawClient, topic_id: bytes) -> bytes:
 
 
 def _request_row(
-    name: str, broker: OdradekBroker, load: Callable[..., None], effort: Effort
+    name: str, ours: Server, floor: Server, asked: tuple[bytes, int], effort: Effort
 ) -> Row:
-    load(count=effort.requests // 5)
-    readings = []
+    """Beside it, in turns, what a server takes that only receives and sends."""
+    frame, depth = asked
+    taken: dict[Server, list[float]] = {ours: [], floor: []}
+    for server in taken:
+        server.cpu_us(frame, effort.requests // 5, depth)
     for _ in range(effort.rounds):
-        before = cpu_seconds(broker)
-        load(count=effort.requests)
-        readings.append((cpu_seconds(broker) - before) / effort.requests * 1e6)
-    return below(name, readings, "µs", REQUEST_LIMIT_US)
+        for server, readings in taken.items():
+            readings.append(server.cpu_us(frame, effort.requests, depth))
+    return below(name, taken[ours], "µs", REQUEST_LIMIT_US, floor=round(median(taken[floor]), 1))
 
 
 PARTS: dict[str, Callable[..., Iterator[Row]]] = {

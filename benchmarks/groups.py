@@ -5,7 +5,8 @@
 - rebalance: seconds for a group of 100 members from the moment that 99 join the first until
   everybody has an assignment, and from the leader's next join until all have another one.
 
-`--kafka` measures Apache Kafka 3.9 beside it, after a warm-up of the same load.
+`floor` is the steady load on a server that only receives and sends (see `_floor`). `--kafka`
+measures Apache Kafka 3.9 beside it, after a warm-up of the same load.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks._brokers import KAFKA_NAME, Broker, cpu_seconds, kafka, odradek, rss_mb
+from benchmarks._floor import bare_server
 from benchmarks._group_load import TOPIC, Load, Member, Rates, gather, rebalance
 
 GROUPS, MEMBERS_PER_GROUP = 100, 10
@@ -36,11 +38,27 @@ def prepare(broker: Broker) -> None:
 
 
 def steady(broker: Broker, groups: int, seconds: float, warm_up: float) -> dict[str, Any]:
+    """What a broker uses for members that have joined their groups."""
     members: list[Member] = []
     for number in range(groups):
-        group = [Member(broker.port, f"group-{number}") for _ in range(MEMBERS_PER_GROUP)]
+        group = new_group(broker, number)
         gather(group)
         members += group
+    return paced(broker, members, seconds, warm_up)
+
+
+def floor(groups: int, seconds: float) -> dict[str, Any]:
+    """What the same frames at the same pace take of a server that only sends them back."""
+    with bare_server() as bare:
+        members = [member for number in range(groups) for member in new_group(bare, number)]
+        return paced(bare, members, seconds, warm_up=1)
+
+
+def new_group(broker: Broker, number: int) -> list[Member]:
+    return [Member(broker.port, f"group-{number}") for _ in range(MEMBERS_PER_GROUP)]
+
+
+def paced(broker: Broker, members: list[Member], seconds: float, warm_up: float) -> dict[str, Any]:
     load = Load(members, RATES)
     load.run(warm_up)
     before, began = cpu_seconds(broker), time.monotonic()
@@ -69,10 +87,9 @@ def big_group(broker: Broker) -> dict[str, Any]:
     }
 
 
-def measure(broker: Broker, *, quick: bool, warm_up: float) -> dict[str, Any]:
+def measure(broker: Broker, groups: int, seconds: float, warm_up: float) -> dict[str, Any]:
     prepare(broker)
     rebalances = big_group(broker)
-    groups, seconds = (10, 2.0) if quick else (GROUPS, 15.0)
     return {"rebalance": rebalances, "steady": steady(broker, groups, seconds, warm_up)}
 
 
@@ -81,14 +98,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small numbers")
     parser.add_argument("--kafka", action="store_true", help="measure Apache Kafka too")
     arguments = parser.parse_args()
-    results: dict[str, Any] = {}
+    groups, seconds = (10, 2.0) if arguments.quick else (GROUPS, 15.0)
+    results: dict[str, Any] = {"floor": {"steady": floor(groups, seconds)}}
     with odradek() as ours:
-        results["odradek"] = measure(ours, quick=arguments.quick, warm_up=1)
+        results["odradek"] = measure(ours, groups, seconds, warm_up=1)
     if arguments.kafka:
         with kafka() as theirs:
-            results[KAFKA_NAME] = measure(theirs, quick=arguments.quick, warm_up=15)
+            results[KAFKA_NAME] = measure(theirs, groups, seconds, warm_up=15)
     for name, result in results.items():
-        print(f"{name}: {result['steady']}, {result['rebalance']}", file=sys.stderr)
+        print(name, *(f"{part}: {found}" for part, found in result.items()), file=sys.stderr)
     print(json.dumps(results))
 
 
