@@ -72,7 +72,7 @@ class Log(Fenced):
     def use_config(self, config: LogConfig) -> None:
         """Take a changed configuration; index settings apply from the next segment on."""
         self.segments.use_config(config)
-        self._takes_ordinary = takes_ordinary(config)
+        self._takes_ordinary_from = [each for each in Origin if takes_ordinary(config, each)]
         self._max_batch_bytes = min(config.max_message_bytes, config.segment_bytes)
         self.flushes_appends = config.flush_messages < MAX_LONG
 
@@ -110,8 +110,8 @@ class Log(Fenced):
         if self.failure is not None:
             raise self.storage_error()
         try:
-            if self._takes_ordinary and origin is Origin.CLIENT:
-                appended = self._append_ordinary(records, leader_epoch, produce_version)
+            if origin in self._takes_ordinary_from:
+                appended = self._append_ordinary(records, leader_epoch, origin, produce_version)
                 if appended is not None:
                     return appended
             return self._append_checked(records, leader_epoch, origin, produce_version)
@@ -120,7 +120,7 @@ class Log(Fenced):
             raise self.storage_error() from error
 
     def _append_ordinary(
-        self, records: Buffer, leader_epoch: int, produce_version: int
+        self, records: Buffer, leader_epoch: int, origin: Origin, produce_version: int
     ) -> AppendInfo | None:
         """The short way, for one batch as most are; None when it needs the long one."""
         if leader_epoch != self._appended_epoch or isinstance(records, bytes):
@@ -137,6 +137,8 @@ class Log(Fenced):
             return None
         producers = self.producers
         is_tracked = header.producer_id >= 0
+        if is_tracked and origin is Origin.COORDINATOR:
+            return None
         if is_tracked and (repeated := producers.check(header)) is not None:
             return self._repeated(repeated)
         stamp(records, header, first_offset, leader_epoch)

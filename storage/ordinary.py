@@ -28,6 +28,7 @@ from odradek.protocol.records import BatchHeader, WritableBuffer
 from odradek.protocol.settings import MAX_LONG
 from odradek.storage.framing import check_framing
 from odradek.storage.log_config import LogConfig
+from odradek.storage.validation import Origin
 
 _UNUSUAL_BITS = ~(CODEC_MASK | TRANSACTIONAL_BIT)
 _unpack = HEADER.unpack_from
@@ -35,12 +36,13 @@ _new = tuple.__new__
 _write_stamp = Struct(">qii").pack_into
 
 
-def takes_ordinary(config: LogConfig) -> bool:
-    """Whether a topic takes batches as they come."""
-    return (
-        config.compression_type == "producer"
-        and not config.uses_append_time
-        and not config.is_compacted
+def takes_ordinary(config: LogConfig, origin: Origin = Origin.CLIENT) -> bool:
+    """Whether a topic takes batches as they come; of a coordinator also without a look at keys and
+    timestamps."""
+    if config.compression_type != "producer" or config.uses_append_time:
+        return False
+    return origin is Origin.COORDINATOR or (
+        not config.is_compacted
         and config.oldest_timestamp_lag_ms == MAX_LONG
         and config.newest_timestamp_lead_ms == MAX_LONG
     )

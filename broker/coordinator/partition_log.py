@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from odradek.protocol.errors import Errors, KafkaError
+from odradek.replication.leader import Leader
 from odradek.replication.partition import Partition
 from odradek.storage.log_reading import Isolation
 from odradek.storage.validation import FIRST_VERSION_WITH_ZSTD, Origin
@@ -38,13 +39,14 @@ class PartitionLog:
 
     @property
     def _is_leading(self) -> bool:
-        return self._partition.is_leader and self._partition.leader_epoch == self._epoch
+        role = self._partition.role
+        return isinstance(role, Leader) and role.epoch == self._epoch
 
     def append(self, batch: bytes) -> int:
         if not self._is_leading:
             raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
         info = self._partition.append(
-            batch,
+            bytearray(batch),  # gets its offset in place
             acks=_ALL_IN_SYNC,
             origin=Origin.COORDINATOR,
             produce_version=FIRST_VERSION_WITH_ZSTD,

@@ -9,6 +9,7 @@ from odradek.protocol.compression import Codec
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records import ProducerStamp, Record, build_batch
 from odradek.storage.ordinary import read_ordinary, takes_ordinary
+from odradek.storage.validation import Origin
 
 from tests.unit.storage.log_room import DEFAULTS, START_MS, Room, batch
 
@@ -70,6 +71,36 @@ def test_both_ways_lead_to_the_same_log(
     assert state(short) == state(long)
 
 
+written = st.tuples(
+    st.lists(st.binary(max_size=200), min_size=1, max_size=3),
+    codecs,
+    st.integers(-1, 1),  # producer
+    st.integers(0, 3),  # leader epoch steps
+)
+
+
+@given(st.lists(written, max_size=12))
+def test_both_ways_of_a_coordinator_lead_to_the_same_log(
+    batches: list[tuple[list[bytes], Codec, int, int]],
+) -> None:
+    """What cannot be stamped in place takes the long way."""
+    overrides = {"segment.bytes": "1500", "index.interval.bytes": "300"}
+    overrides["cleanup.policy"] = "compact"
+    short, long = Room(overrides=overrides), Room(overrides=overrides)
+    epoch = 0
+    for values, codec, producer, epoch_step in batches:
+        epoch += epoch_step // 3
+        stamp = ProducerStamp(producer, 0, producer - 1) if producer >= 0 else ProducerStamp()
+        records = [Record(i, START_MS, b"k", value) for i, value in enumerate(values)]
+        data = build_batch(records, producer=stamp, codec=codec)
+        answers = [
+            room.log.append_as_leader(buffer, leader_epoch=epoch, origin=Origin.COORDINATOR)
+            for room, buffer in ((short, bytearray(data)), (long, bytes(data)))
+        ]
+        assert answers[0] == answers[1]
+    assert state(short) == state(long)
+
+
 def broken(change: Callable[[bytearray], None]) -> bytearray:
     data = batch(b"a", b"b", b"c")
     change(data)
@@ -121,4 +152,9 @@ def test_only_buffers_that_can_be_stamped_are_ordinary() -> None:
 )
 def test_topics_that_look_into_batches_take_none_the_short_way(name: str, value: str) -> None:
     assert takes_ordinary(DEFAULTS)
-    assert not takes_ordinary(DEFAULTS.with_overrides({name: value}))
+    changed = DEFAULTS.with_overrides({name: value})
+    assert not takes_ordinary(changed)
+    assert takes_ordinary(changed, Origin.COORDINATOR) is (name not in _CHANGING)
+
+
+_CHANGING = ("compression.type", "message.timestamp.type")
