@@ -132,9 +132,12 @@ def aborted_transactions(
     segments: SegmentList, offset: int, found: Found, upper: int
 ) -> list[AbortedTxn]:
     """The aborted transactions with records in what a read from `offset` found."""
+    with_any = [segment for segment in segments.reaching(offset) if segment.transactions]
+    if not with_any:
+        return []  # without a look behind the slice, which may still be on disk
     end = _offset_behind(segments, found, upper)
     aborted: list[AbortedTxn] = []
-    for segment in segments.reaching(offset):
+    for segment in with_any:
         transactions, is_complete = segment.transactions.collect(offset, end)
         aborted += transactions
         if is_complete:

@@ -1,6 +1,7 @@
 """Where a read ends that could go on: with a whole batch, and without a look behind it."""
 
 import pytest
+from odradek.storage.log_reading import Isolation
 
 from tests.unit.storage.log_room import Room, values_in
 
@@ -19,11 +20,13 @@ def test_a_read_leaves_little_of_its_limit_unused(limit: int) -> None:
     assert limit - max(limit // 8, batch_bytes) <= len(data) <= limit
 
 
-def test_a_read_does_not_look_at_what_is_behind_its_end() -> None:
+@pytest.mark.parametrize("isolation", Isolation)
+def test_a_read_does_not_look_at_what_is_behind_its_end(isolation: Isolation) -> None:
     room = Room(overrides=INDEXED)
     room.fill(BATCHES)
-    data = room.read(START, 8000)
-    first = len(room.read(0, 1)) * START
-    log_file = room.log.segments.active.batches.file
-    log_file.pwrite(bytes(17), first + len(data))
-    assert room.read(START, 8000) == data
+    records = room.log.read(START, 8000, isolation=isolation).records
+    assert records is not None
+    records.file.pwrite(bytes(17), records.position + records.length)
+    again = room.log.read(START, 8000, isolation=isolation).records
+    assert again is not None
+    assert again.read() == records.read()
