@@ -179,13 +179,15 @@ def _around(frame: bytearray, at: int) -> bytes:
 
 
 def _is_simple(header: RequestHeader, request: FetchRequest) -> bool:
-    """One partition, for a consumer without a session that takes whatever there is."""
+    """One partition, for a consumer without a session that takes whatever there is. Nothing of
+    variable length stands behind its offset."""
     if (request.session_id, request.session_epoch) != NO_SESSION or len(request.topics) != 1:
         return False
     partitions = request.topics[0].partitions
     return (
         len(partitions) == 1
         and header.version >= _FIRST_VERSION
+        and request.cluster_id is None
         and request.replica_state is None
         and request.replica_id == CONSUMER
         and request.isolation_level in (0, READ_COMMITTED)
@@ -193,6 +195,7 @@ def _is_simple(header: RequestHeader, request: FetchRequest) -> bool:
         and not request.rack_id
         and not request.forgotten_topics_data
         and partitions[0].last_fetched_epoch == NO_EPOCH
+        and partitions[0].replica_directory_id == NO_ID
     )
 
 

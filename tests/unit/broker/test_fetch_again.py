@@ -192,9 +192,19 @@ def _that_forgets(asked: FetchRequest) -> None:
     asked.forgotten_topics_data = [FetchForgottenTopic(topic_id=bytes(16), partitions=[1])]
 
 
+def _for_a_cluster(asked: FetchRequest) -> None:
+    asked.cluster_id = "c"
+
+
+def _for_a_directory(asked: FetchRequest) -> None:
+    asked.topics[0].partitions[0].replica_directory_id = bytes(range(16))
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        _for_a_cluster,
+        _for_a_directory,
         _in_a_session,
         _begins_a_session,
         _of_a_follower,
