@@ -3,7 +3,8 @@
     async with Admin(bootstrap_servers="localhost:9092") as admin:
         raise_failures(await admin.create_topics([NewTopic("orders", partitions=6)]))
 
-Its parts are one module each: topics, configs, groups, cluster, transactions, security.
+Its parts are one module each: topics, configs, groups, cluster, features, transactions,
+security.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Self
 from odradek.client.admin_base import raise_failures
 from odradek.client.admin_cluster import ClusterAdmin
 from odradek.client.admin_configs import Change, ConfigAdmin, Operation, Resource, ResourceType
+from odradek.client.admin_features import FeatureAdmin
 from odradek.client.admin_groups import GroupAdmin
 from odradek.client.admin_security import SecurityAdmin
 from odradek.client.admin_topics import NewTopic, TopicAdmin
@@ -22,7 +24,15 @@ from odradek.client.connection import Dial, dial_tcp
 from odradek.client.settings import AdminSettings, Given, configured
 
 
-class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, ClusterAdmin, TransactionAdmin, SecurityAdmin):
+class Admin(
+    TopicAdmin,
+    ConfigAdmin,
+    GroupAdmin,
+    ClusterAdmin,
+    FeatureAdmin,
+    TransactionAdmin,
+    SecurityAdmin,
+):
     def __init__(
         self,
         config: Mapping[str, Given] | None = None,

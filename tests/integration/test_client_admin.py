@@ -28,6 +28,12 @@ from odradek.protocol.types import TopicPartition
 from tests.integration.client_room import make_topic, require_api, take
 
 Fresh = Callable[[str], str]
+# How the brokers say it differs with their version.
+REFUSED_LEVELS = {
+    Errors.INVALID_REQUEST,
+    Errors.INVALID_UPDATE_VERSION,
+    Errors.FEATURE_UPDATE_FAILED,
+}
 
 
 async def fill(bootstrap: str, topic: str, count: int) -> None:
@@ -222,6 +228,22 @@ def test_the_cluster_and_its_directories_are_described(bootstrap: str, fresh: Fr
             assert versions.newest(MetadataRequest) in (12, 13)
             (directory,) = (await admin.describe_log_dirs())[cluster.nodes[0].id]
             assert directory.replicas[TopicPartition(topic, 0)].size_bytes > 100
+
+    asyncio.run(run())
+
+
+def test_levels_of_features_are_read_and_checked_before_they_change(bootstrap: str) -> None:
+    async def run() -> None:
+        async with Admin(bootstrap_servers=bootstrap) as admin:
+            levels = await admin.finalized_features()
+            if levels:
+                same = dict([next(iter(levels.items()))])
+                kept = await admin.update_features(same, validate_only=True)
+                assert raise_failures(kept) == dict.fromkeys(same)
+            with pytest.raises(KafkaError) as refused:
+                raise_failures(await admin.update_features({"nobody.has": 1}, validate_only=True))
+            assert refused.value.error in REFUSED_LEVELS
+            assert await admin.finalized_features() == levels
 
     asyncio.run(run())
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
+from odradek.client.admin import Admin
 from odradek.client.consumer import Consumer
 from odradek.client.producer import Producer
 from odradek.client.subscription import RebalanceListener
@@ -159,6 +160,37 @@ def test_a_group_goes_on_from_its_commits(bootstrap: str, fresh: Fresh) -> None:
         async with Consumer(settings) as consumer:
             consumer.subscribe([topic])
             assert (await take(consumer, 1))[0].offset == 80
+
+    asyncio.run(run())
+
+
+def test_a_position_past_the_end_of_its_epoch_means_a_truncated_log(
+    bootstrap: str, fresh: Fresh
+) -> None:
+    """The group had read to 90 in the epoch of a leader whose records from 40 on are lost."""
+
+    async def run() -> None:
+        topic = await make_topic(bootstrap, fresh("topic"))
+        partition = TopicPartition(topic, 0)
+        await fill(bootstrap, topic, 40)
+        group = fresh("group")
+        async with Admin(bootstrap_servers=bootstrap) as admin:
+            lost = OffsetAndMetadata(90, leader_epoch=0)
+            await admin.alter_group_offsets(group, {partition: lost})
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "enable.auto.commit": "false",
+        }
+        async with Consumer(settings, auto_offset_reset="earliest") as consumer:
+            consumer.assign([partition])
+            assert await consumer.position(partition) == 40
+            await fill(bootstrap, topic, 1)
+            assert (await take(consumer, 1))[0].offset == 40
+        async with Consumer(settings, auto_offset_reset="none") as consumer:
+            consumer.assign([partition])
+            with pytest.raises(KafkaError, match="truncated"):
+                await consumer.poll(DEADLINE_S)
 
     asyncio.run(run())
 
