@@ -16,9 +16,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks._brokers import KAFKA_NAME, Broker, kafka, odradek, why_no_kafka
+from benchmarks._brokers import KAFKA_NAME, Broker, cpu_seconds, kafka, odradek, why_no_kafka
 from benchmarks._rows import Row, beside, tell
 from scripts.parts import jar_folders, whats_missing
 from tests.spark.room import make_topic
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 PARTITIONS = 2
 VALUE_BYTES = 100
 OFFICIAL, OURS = "kafka", "odradek"
-# How a row of the result is named, and of which reading of a turn it tells.
-WAYS = (("into a topic", "sink"), ("out of a topic", "source"))
+# How a row of the result is named, of which reading of a turn it tells, and its bars: that of the
+# official connector beside Kafka, and that of ours beside it. The sinks do not promise the same:
+# ours writes in transactions.
+WAYS = (("into a topic", "sink", 1.0, None), ("out of a topic", "source", 1.0, 0.5))
 
 
 class Effort(NamedTuple):
@@ -40,10 +43,12 @@ class Effort(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Rows a second."""
+    """Rows a second, and what each cost the broker."""
 
     sink: float
     source: float
+    sink_cpu_us: float
+    source_cpu_us: float
 
 
 # One format on one broker.
@@ -83,6 +88,21 @@ def read(spark: "SparkSession", format: str, broker: Broker, topic: str, rows: i
     return rows / took
 
 
+def take_turn(spark: "SparkSession", format: str, broker: Broker, topic: str, rows: int) -> Turn:
+    used = [cpu_seconds(broker)]
+    rates = []
+    for way in (write, read):
+        rates.append(way(spark, format, broker, topic, rows))
+        used.append(cpu_seconds(broker))
+    return Turn(*rates, *((after - before) / rows * 1e6 for before, after in pairwise(used)))
+
+
+def rotated(cases: list[Case], number: int) -> list[Case]:
+    """Each round begins with another case, so that none always comes after the same other."""
+    first = number % len(cases)
+    return cases[first:] + cases[:first]
+
+
 def play(cases: dict[Case, Broker], effort: Effort) -> tuple[Turns, Turns]:
     """All turns, those that warm and those that count."""
     warm_up: Turns = {case: [] for case in cases}
@@ -90,46 +110,38 @@ def play(cases: dict[Case, Broker], effort: Effort) -> tuple[Turns, Turns]:
     with local_spark() as spark:
         for number in range(effort.warm_rounds + effort.rounds):
             turns = warm_up if number < effort.warm_rounds else counted
-            for case, broker in cases.items():
+            for case in rotated(list(cases), number):
+                broker = cases[case]
                 format, topic = case[0], f"{case[0]}-{number}"
                 make_topic(broker.bootstrap, topic, PARTITIONS)
-                turn = Turn(
-                    write(spark, format, broker, topic, effort.rows),
-                    read(spark, format, broker, topic, effort.rows),
-                )
+                turn = take_turn(spark, format, broker, topic, effort.rows)
                 turns[case].append(turn)
                 shown = f"{turn.sink:.0f} rows/s in, {turn.source:.0f} out"
-                print(f"  {format} on {case[1]}: {shown}", file=sys.stderr, flush=True)
+                cost = f"{turn.sink_cpu_us:.2f}, {turn.source_cpu_us:.2f} µs"
+                print(f"  {format} on {case[1]}: {shown}; {cost}", file=sys.stderr, flush=True)
     return warm_up, counted
 
 
 def rows_of(warm_up: Turns, counted: Turns) -> Iterator[Row]:
     theirs, official, ours = (OFFICIAL, KAFKA_NAME), (OFFICIAL, "Odradek"), (OURS, "Odradek")
-    for title, way in WAYS:
 
-        def rates(turns: Turns, case: Case, way: str = way) -> list[float]:
-            return [getattr(turn, way) for turn in turns[case]]
-
-        if theirs in counted:
-            yield beside(
-                f"{title}, official connector",
-                rates(counted, official),
-                "rows/s",
-                peer=f"on {KAFKA_NAME}",
-                peer_readings=rates(counted, theirs),
-                at_least=1.0,
-                peer_warm_up=[round(rate) for rate in rates(warm_up, theirs)],
-            )
-        yield beside(
-            f"{title}, without a jar",
-            rates(counted, ours),
-            "rows/s",
-            peer="official connector, on Odradek",
-            peer_readings=rates(counted, official),
-            # The sinks do not promise the same: ours writes in transactions.
-            at_least=0.5 if way == "source" else None,
-            peer_warm_up=[round(rate) for rate in rates(warm_up, official)],
+    def row(title: str, way: str, case: Case, peer: Case, bar: float | None) -> Row:
+        return beside(
+            title,
+            [getattr(turn, way) for turn in counted[case]],
+            "µs" if way.endswith("_us") else "rows/s",
+            peer=f"{peer[0]} on {peer[1]}",
+            peer_readings=[getattr(turn, way) for turn in counted[peer]],
+            at_least=bar,
+            peer_warm_up=[round(getattr(turn, way), 2) for turn in warm_up[peer]],
         )
+
+    for title, way, official_bar, our_bar in WAYS:
+        if theirs in counted:
+            yield row(f"{title}, official connector", way, official, theirs, official_bar)
+            cpu = f"broker's CPU for a row {title}"
+            yield row(cpu, f"{way}_cpu_us", official, theirs, None)
+        yield row(f"{title}, without a jar", way, ours, official, our_bar)
 
 
 def rows(effort: Effort) -> Iterator[Row]:
@@ -153,7 +165,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rows, one round")
     arguments = parser.parse_args()
     load_average = os.getloadavg()[0]
-    effort = Effort(20_000, 1, 1) if arguments.quick else Effort(1_500_000, 3, 5)
+    effort = Effort(20_000, 1, 1) if arguments.quick else Effort(1_500_000, 3, 6)
     result = {
         "python": platform.python_version(),
         "cores": os.cpu_count(),
