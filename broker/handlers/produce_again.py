@@ -49,7 +49,7 @@ _LEAST_BYTES: Final = HEADER_BYTES + 4
 _COMPARED_FROM: Final = 8
 _read_correlation_id: Final = Struct(">i").unpack_from
 _read_length: Final = Struct(">i").unpack_from
-_VERSION_LOW: Final = 3
+_START: Final = Struct(">hh")
 
 _NUMBERS: Final = Struct(">qqq")
 _UNLIKELY: Final = (0x0BAD_5EED_0BAD_5EED, 0x0DAD_5EED_0DAD_5EED, 0x0CAD_5EED_0CAD_5EED)
@@ -65,6 +65,8 @@ class _Known(NamedTuple):
     where: TopicPartition
     acks: int
     version: int
+    start: bytes
+    """The api key and the version."""
     fill_in: Callable[..., bytes]
     length: int
     head: bytes
@@ -82,7 +84,7 @@ class ProduceAgain:
         """Append and answer; None, and nothing done, when the long way must be taken."""
         for size in self._sizes:
             known = self._known.get(bytes(frame[_COMPARED_FROM:size]))
-            if known is not None and known.version == frame[_VERSION_LOW]:
+            if known is not None and frame.startswith(known.start):
                 break
         else:
             return None
@@ -219,6 +221,7 @@ def _form(request: ProduceRequest, version: int) -> _Known | None:
         TopicPartition(topic.name, index),
         request.acks,
         version,
+        _START.pack(request.api_key, version),
         Struct(f">ii{len(head)}sqqq{len(tail)}s").pack,
         len(encoded) - 4,
         head,

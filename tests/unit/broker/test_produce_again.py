@@ -104,6 +104,12 @@ def test_what_was_not_learned_takes_the_long_way(
     assert partition.log.log_end_offset == 1
 
 
+def test_a_version_that_only_ends_like_a_known_one_is_another(again: ProduceAgain) -> None:
+    frame = learn(again, request())
+    frame[2] = 1
+    assert again.answer(frame) is None
+
+
 @pytest.mark.parametrize("version", [0, 2, 3, 4])
 def test_answers_of_old_versions_have_another_form(again: ProduceAgain, version: int) -> None:
     learn(again, request(), version)
