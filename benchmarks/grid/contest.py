@@ -29,7 +29,7 @@ class Effort:
 
 
 FULL = Effort(1.0, 5, 10, None)
-QUICK = Effort(0.5, 2, 1, 1, is_quick=True)
+QUICK = Effort(0.3, 1, 1, 1, is_quick=True)
 
 
 class Contestant(NamedTuple):
