@@ -122,6 +122,11 @@ class Shard(Generic[R]):
         committed_end, loaded_end = self.log.committed_end, self.loaded_end
         return committed_end if committed_end > loaded_end else loaded_end
 
+    @property
+    def safe_end(self) -> int:
+        """What lies below is committed for sure, also of what was loaded."""
+        return self.log.committed_end
+
     def write(
         self,
         records: Sequence[R],

@@ -8,7 +8,9 @@ keeps transactions whole:
     3. that they all have it is written
 
 A coordinator that takes over finds the prepared transactions of its predecessor. It cannot know
-whether their record was committed, so it writes it once more and goes on with 2 when that is.
+whether their record was committed, so it writes it once more and goes on with 2 when that is. With
+all other ids it goes on when the high watermark has passed their last record; until then, clients
+are told to ask again.
 Whatever could not be written is tried again as long as this broker coordinates the partition.
 """
 
@@ -41,6 +43,11 @@ class TxnWriter(Writer[TransactionRecord], Protocol):
     @property
     def epoch(self) -> int:
         """The leader epoch, which is the coordinator's."""
+        ...
+
+    @property
+    def safe_end(self) -> int:
+        """What lies below is committed for sure, also of what was loaded."""
         ...
 
 
@@ -84,11 +91,17 @@ class TxnShard:
     # Looking --------------------------------------------------------------------------------
 
     def known(self, transactional_id: str) -> Known | None:
-        """The last word on an id, and whether it is committed."""
+        """The last word on an id, and whether it is committed.
+
+        What was loaded may be lost once more, like anything above the high watermark. Were it
+        taken for settled, a leader would be told that its partition is in the transaction, and the
+        next coordinator might know nothing of it and never send it a marker.
+        """
         latest = self._transactions.latest(transactional_id)
         if latest is None:
             return None
-        return Known(latest, self.committed(transactional_id) is latest)
+        settled = self._transactions.committed(transactional_id, self._tools.writer.safe_end)
+        return Known(latest, settled is latest)
 
     def committed(self, transactional_id: str) -> Transaction | None:
         return self._transactions.committed(transactional_id, self._tools.writer.committed_end)

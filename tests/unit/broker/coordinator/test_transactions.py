@@ -283,8 +283,24 @@ def test_a_new_coordinator_sends_no_marker_before_the_decision_is_surely_committ
     story = "init; add a-0; log waits; commit; coordinator fails; log commits"
     assert tell(story).endswith(
         "PrepareCommit? 100/0 a-0"
-        " / PrepareCommit 100/0 a-0: end NOT_COORDINATOR"
+        " / PrepareCommit? 100/0 a-0: end NOT_COORDINATOR"
         " / PrepareCommit 100/0 a-0: commit to a-0 of term 2"
+    )
+
+
+def test_a_new_coordinator_vouches_for_no_partition_whose_record_may_still_be_lost() -> None:
+    """Or a batch is let in, the record is lost with the coordinator, and no marker ever comes."""
+    story = (
+        "init; add a-0; log waits; add b-0; coordinator fails;"
+        " verify b-0; add b-0; log commits; verify b-0; add b-0"
+    )
+    assert tell(story).endswith(
+        "Ongoing? 100/0 a-0,b-0: add NOT_COORDINATOR"
+        " / Ongoing? 100/0 a-0,b-0: verify CONCURRENT_TRANSACTIONS"
+        " / Ongoing? 100/0 a-0,b-0: add CONCURRENT_TRANSACTIONS"
+        " / Ongoing 100/0 a-0,b-0"
+        " / Ongoing 100/0 a-0,b-0: verify ok"
+        " / Ongoing 100/0 a-0,b-0: add ok"
     )
 
 
