@@ -175,8 +175,11 @@ class Fetcher:
         self._news.clear()
         earliest = min((f.rests_until for f in self._owned.values()), default=FOR_EVER)
         timeout = None if earliest == FOR_EVER else max(0.0, earliest - self._loop.time())
+        # Not `wait_for`: before Python 3.12, one that is cancelled in the turn in which the news
+        # come loses its cancellation, and this task would never end.
         try:
-            await asyncio.wait_for(self._news.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._news.wait()
         except TimeoutError:
             return
 

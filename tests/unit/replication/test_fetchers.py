@@ -2,10 +2,12 @@
 
 import asyncio
 
+import pytest
 from odradek.protocol.clock import ManualClock
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.types import TopicPartition
 from odradek.replication.fetch_plan import FetchLimits, Sender
+from odradek.replication.fetcher import Fetcher
 from odradek.replication.fetchers import Fetchers
 from odradek.replication.partition import Partition
 
@@ -44,5 +46,40 @@ def test_a_leaders_partitions_are_spread_over_so_many_fetchers_as_are_wanted():
         await asyncio.sleep(0.01)
         assert set(dialled) == {2}
         await fetchers.close()
+
+    asyncio.run(scene())
+
+
+class Held:
+    """A throttle under which every partition waits."""
+
+    def holds(self, *_: object) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_fetcher_that_is_closed_ends_even_if_there_is_news_at_that_moment(turns: int):
+    async def scene() -> None:
+        async def connect(_: int):
+            raise AssertionError("nobody is asked for what is held up")
+
+        fetcher = Fetcher(
+            2,
+            sender=lambda: Sender(1, 1),
+            connect=connect,
+            limits=FetchLimits(),
+            backoff_seconds=60,
+            throttle=Held(),  # type: ignore[arg-type]  # of which it uses one method
+        )
+        partition = new_partition(ManualClock())
+        fetcher.follow(partition, epoch=0)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        # The news reach the fetcher's task in some turn after this one.
+        fetcher.follow(partition, epoch=1)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await fetcher.close()
 
     asyncio.run(scene())
