@@ -6,8 +6,8 @@ sends. Every client has its stock settings except acks=1 and batches of 16 KB, a
 it runs on asyncio; all producers send without keys and wait for everything at the end. Only the
 client that works is imported.
 
-`latency` keeps to the last core. Left alone, Linux may put a client and its broker on one core, where
-neither ever has to be woken from another: that halves the time of a send, and is chance.
+`latency` keeps to the last core. Left alone, Linux may put a client and its broker on one core,
+where neither ever has to be woken from another: that halves the time of a send, and is chance.
 """
 
 import asyncio
