@@ -82,8 +82,9 @@ def spots_in(stats: pstats.Stats, records: int) -> list[Spot]:
 
 
 def _is_the_loop(where: tuple[str, int, str]) -> bool:
-    """uvloop is one call that waits and calls everything else."""
-    return "uvloop" in where[2] or "run_until_complete" in where[2]
+    """What waits for events and calls everything else: the runner, and uvloop where it is seen."""
+    path, _, function = where
+    return path.endswith("runners.py") or "uvloop" in function
 
 
 def _named(path: str, line: int, function: str) -> str:
