@@ -240,4 +240,5 @@ def testcontainers(images: Images, python: Path) -> None:
             shown=f"python docker/examples/{script.name} {images.broker} {mode}",
             environment={"TESTCONTAINERS_RYUK_DISABLED": "true"},
         )
-        tell("\n".join(f"  {line}" for line in said.splitlines()[-3:]))
+        own = (line for line in said.splitlines() if line.startswith(mode))
+        tell("\n".join(f"  {line}" for line in own))
