@@ -1,6 +1,7 @@
 """A steady load: numbers written all the time, each with its fate, and what must hold of them."""
 
 import time
+from collections import Counter
 from collections.abc import Collection
 from itertools import count, pairwise
 from threading import Event, Thread
@@ -94,7 +95,13 @@ def check_nothing_lost(bootstrap: str, topic: str, partitions: int, written: Wri
     assert not written.failed
     by_partition = read_partitions(bootstrap, topic, partitions)
     read = [number for numbers in by_partition.values() for number in numbers]
-    assert len(read) == len(set(read)), "a record is there twice"
+    twice = [
+        (index, number, [at for at, each in enumerate(numbers) if each == number])
+        for index, numbers in by_partition.items()
+        for number, times in Counter(numbers).items()
+        if times > 1
+    ]
+    assert not twice, f"{len(twice)} records are there twice: {twice[:10]}"
     lost = sorted(set(written.acked) - set(read))
     assert not lost, f"{len(lost)} acknowledged records are lost: {lost[:10]}"
     assert set(read) == set(written.acked)

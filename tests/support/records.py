@@ -98,11 +98,15 @@ def read_partitions(
     consumer.assign(wanted)
     numbers: dict[int, list[int]] = {index: [] for index in range(partitions)}
     at_end: set[int] = set()
+    newest = dict.fromkeys(range(partitions), -1)
     while len(at_end) < partitions:
         message: Message | None = consumer.poll(30)
         assert message is not None, f"only {len(at_end)} of {partitions} partitions ended"
         error, index = message.error(), message.partition() or 0
         if error is None:
+            offset = message.offset() or 0
+            assert offset > newest[index], f"{index}: {offset} is given after {newest[index]}"
+            newest[index] = offset
             numbers[index].append(int(message.value() or b""))
         elif error.code() == KafkaError._PARTITION_EOF and (message.offset() or 0) >= ends[index]:
             at_end.add(index)
