@@ -114,7 +114,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Contest(
         "unbatched",
-        "Every record of 1 KB in a request of its own, five at once",
+        "Every record of 1 KB in a request of its own",
         {"1 KB": Existing(_librdkafka.produce_unbatched)},
         metrics=REQUESTS,
     ),
