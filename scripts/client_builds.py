@@ -12,6 +12,8 @@ from pathlib import Path
 
 from scripts.parts import (
     BUILDS,
+    KAFKA_ON_KRAFT,
+    KAFKA_ON_ZOOKEEPER,
     KAFKA_VERSIONS,
     OLD_JAVA_CLIENTS,
     OLD_KAFKA_PYTHON,
@@ -26,10 +28,10 @@ from scripts.parts import (
 from scripts.steps import run_or_explain, say
 
 # The programs of one Java client, from the newest interface to the oldest.
+PRESENT = ("Driver", "AdminVerbs", "RecordVerbs", "TransactionVerbs", "Jobs", "GroupMember")
 JAVA_SOURCES = {
-    **dict.fromkeys(
-        KAFKA_VERSIONS, ("Driver", "AdminVerbs", "RecordVerbs", "TransactionVerbs", "Jobs")
-    ),
+    KAFKA_ON_KRAFT: (*PRESENT, "PatternMember"),
+    KAFKA_ON_ZOOKEEPER: PRESENT,
     "2.3.1": ("RecordsDriver", "RecordVerbs", "TransactionVerbs", "Jobs"),
     "0.10.2.2": ("OldDriver", "Jobs"),
     "0.9.0.1": ("OldDriver", "Jobs"),

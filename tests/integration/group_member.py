@@ -3,7 +3,8 @@
     python group_member.py LIBRARY BOOTSTRAP GROUP TOPIC ASSIGNOR [INSTANCE_ID]
 
 Lines: `ready`, `assigned 0,1`, `revoked 0,1`, `got PARTITION OFFSET`, `closed`. What it got is
-committed at once. SIGTERM makes it leave in good order.
+committed at once. SIGTERM makes it leave in good order. Members in other languages are built from
+tests/clients and speak the same lines.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 SESSION_MS = 6000
+STATIC_SESSION_MS = 30_000
 FOREVER_MS = 3_600_000
 
 
@@ -24,6 +26,11 @@ class Job(NamedTuple):
     topic: str
     assignor: str
     instance: str | None
+
+    @property
+    def session_ms(self) -> int:
+        """A static member has the time to come back."""
+        return SESSION_MS if self.instance is None else STATIC_SESSION_MS
 
 
 class Interrupted(Exception):
@@ -55,7 +62,7 @@ def numbers(partitions: Iterable[Any]) -> str:
 def run_confluent(job: Job, stop: Stop) -> None:
     classic = {
         "partition.assignment.strategy": job.assignor,
-        "session.timeout.ms": SESSION_MS,
+        "session.timeout.ms": job.session_ms,
         "heartbeat.interval.ms": 500,
     }
     _run_confluent(job, stop, classic)
@@ -124,7 +131,7 @@ def run_kafka_python(job: Job, stop: Stop) -> None:
         partition_assignment_strategy=[assignors[job.assignor]],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=job.session_ms,
         heartbeat_interval_ms=500,
         max_poll_interval_ms=30_000,
     )
@@ -174,7 +181,7 @@ async def _run_aiokafka(job: Job, stop: Stop) -> None:
         partition_assignment_strategy=[assignors[job.assignor]],
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=job.session_ms,
         heartbeat_interval_ms=500,
         max_poll_interval_ms=30_000,
     )
@@ -221,7 +228,7 @@ async def _run_odradek(job: Job, stop: Stop) -> None:
         partition_assignment_strategy=job.assignor,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=job.session_ms,
         heartbeat_interval_ms=500,
     ) as consumer:
         consumer.subscribe([job.topic], listener=Listener())

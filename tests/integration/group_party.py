@@ -1,28 +1,23 @@
 """Groups of real clients under test: member programs, what they hold, what they have read."""
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from scripts.parts import KAFKA_ON_KRAFT
-from tests.support.java import SMALL_JVM, java_command
+from tests.integration.group_programs import member_command
 from tests.support.processes import Process
 
-PROGRAM = Path(__file__).with_name("group_member.py")
-JAVA_PROGRAM = Path(__file__).with_name("java") / "GroupMember.java"
 POLL_SECONDS = 0.1
 
 
 class Member:
     """One member program, and what its lines say."""
 
-    def __init__(self, command: Sequence[str | Path], name: str) -> None:
+    def __init__(self, command: Sequence[str], name: str) -> None:
         self.name = name
         self.process = Process(command, name=name)
 
@@ -88,16 +83,8 @@ class Party:
         wants: str | None = None,
     ) -> Member:
         """`wants` is a topic, or a pattern that begins with ^; by default the party's topic."""
-        where = [self.bootstrap, self.group, wants or self.topic]
-        static = [] if instance is None else [instance]
-        command: list[str | Path]
-        if library.startswith("java-"):
-            # Java's client, under the protocol that its name ends with.
-            jvm = (*SMALL_JVM, f"-Dgroup.protocol={library.removeprefix('java-')}")
-            arguments = [str(JAVA_PROGRAM), *where, *static]
-            command = [*java_command(KAFKA_ON_KRAFT, *arguments, log_level="warn", jvm=jvm)]
-        else:
-            command = [sys.executable, PROGRAM, library, *where, assignor, *static]
+        where = (self.bootstrap, self.group, wants or self.topic)
+        command = member_command(library, where, assignor, instance)
         member = Member(command, f"{library}-{len(self.everyone)}")
         self.everyone.append(member)
         return member
@@ -117,7 +104,7 @@ class Party:
         deadline = time.monotonic() + timeout
         while not condition():
             held = {member.name: sorted(member.assigned) for member in self.everyone}
-            assert time.monotonic() < deadline, f"not so in {timeout} s: {what}; they hold {held}"
+            assert time.monotonic() < deadline, f"not in {timeout} s: {what}; they hold {held}"
             time.sleep(POLL_SECONDS)
 
     def wait_shared(self, members: Iterable[Member], each: int) -> None:

@@ -31,7 +31,7 @@ CHURN_MEMBERS = 6
 Fresh = Callable[[str], str]
 
 libraries = pytest.mark.parametrize(
-    "library", [CONFLUENT, pytest.param(JAVA, marks=pytest.mark.needs("java"))]
+    "library", [CONFLUENT, pytest.param(JAVA, marks=pytest.mark.needs("java-clients"))]
 )
 
 
@@ -66,7 +66,7 @@ def test_members_share_come_and_go(party: Party, library: str, assignor: str) ->
 
 
 def test_clients_of_both_libraries_share_one_group(party: Party) -> None:
-    members = [party.join(CONFLUENT, "uniform"), party.join(JAVA)]
+    members = [party.join(library, "uniform") for library in (CONFLUENT, JAVA)]
     party.wait_shared(members, each=3)
     party.send(600)
     party.wait_all_read()
