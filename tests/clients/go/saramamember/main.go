@@ -10,9 +10,10 @@ import (
 )
 
 var strategies = map[string]sarama.BalanceStrategy{
-	"range":      sarama.NewBalanceStrategyRange(),
-	"roundrobin": sarama.NewBalanceStrategyRoundRobin(),
-	"sticky":     sarama.NewBalanceStrategySticky(),
+	"range":              sarama.NewBalanceStrategyRange(),
+	"roundrobin":         sarama.NewBalanceStrategyRoundRobin(),
+	"sticky":             sarama.NewBalanceStrategySticky(),
+	"cooperative-sticky": sarama.NewBalanceStrategyCooperativeSticky(),
 }
 
 func configure(job member.Job) *sarama.Config {
@@ -32,28 +33,26 @@ func configure(job member.Job) *sarama.Config {
 	return config
 }
 
-// reading is what a member does in one generation.
-type reading struct {
-	topic string
-}
+// reading is what a member does with what it is given.
+type reading struct{}
 
-func (r reading) Setup(session sarama.ConsumerGroupSession) error {
-	member.Holds("assigned", session.Claims()[r.topic])
-	return nil
-}
+func (reading) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (reading) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
-func (r reading) Cleanup(session sarama.ConsumerGroupSession) error {
-	member.Holds("revoked", session.Claims()[r.topic])
-	return nil
-}
-
-func (r reading) ConsumeClaim(
+// ConsumeClaim has one partition from when it is assigned until it is revoked, eagerly or not.
+func (reading) ConsumeClaim(
 	session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim,
 ) error {
+	partition := []int32{claim.Partition()}
+	member.Holds("assigned", partition)
+	defer member.Holds("revoked", partition)
 	for message := range claim.Messages() {
 		member.Say("got", message.Partition, message.Offset)
 		session.MarkMessage(message, "")
-		session.Commit()
+		// A commit waits behind the fetch on sarama's one connection: not after every record.
+		if len(claim.Messages()) == 0 {
+			session.Commit()
+		}
 	}
 	return nil
 }
@@ -69,7 +68,7 @@ func be(ctx context.Context, job member.Job) error {
 		}
 	}()
 	for ctx.Err() == nil {
-		if err := group.Consume(ctx, []string{job.Topic}, reading{job.Topic}); err != nil {
+		if err := group.Consume(ctx, []string{job.Topic}, reading{}); err != nil {
 			member.Say("error", err)
 		}
 	}
