@@ -19,6 +19,7 @@ from odradek.protocol.messages.replicas import (
 from odradek.protocol.types import NO_ID, TopicPartition
 
 NO_LEADER = -1
+NO_EPOCH = -1
 # In an UpdateMetadata, a partition whose topic is being deleted.
 LEADER_DURING_DELETE = -2
 # The type of an UpdateMetadata that tells all there is: what it does not name is no more.
@@ -178,6 +179,8 @@ def _merged(known: TopicInfo | None, state: UpdateMetadataTopicState) -> TopicIn
         if partition.leader == LEADER_DURING_DELETE:
             partitions.pop(partition.partition_index, None)
             continue
+        if partition.leader_epoch == NO_EPOCH and partition.partition_index in partitions:
+            continue  # only its existence was told, to those who did not know of it
         partitions[partition.partition_index] = PartitionInfo(
             leader=partition.leader,
             leader_epoch=partition.leader_epoch,

@@ -3,13 +3,15 @@
 Order for one broker: who lives (UpdateMetadata), then what it leads and follows (LeaderAndIsr),
 then what changed for its clients (UpdateMetadata), then what it must stop (StopReplica). So a
 leader is known by address before anyone is told to follow it, and leads before clients hear of it.
-A newcomer is told with the first request all that did not change just now: its clients may be
-there already, and take a topic that it has not heard of for one that is not. In the end it is told
-everything once more, and that this is all there is: it may have slept through deletions and moves.
+A newcomer is told with the first request of all partitions, of those that change just now that
+they have no leader: its clients may be there already, and take a topic or a partition that it has
+not heard of for one that is not. Some send what waits for a missing partition to another one, a
+second time. In the end it is told everything once more, and that this is all there is: it may have
+slept through deletions and moves.
 Every request carries the controller's epoch and the epoch of the broker it is meant for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -137,9 +139,9 @@ class _Mail:
         ]
 
     def who_lives(self) -> list[tuple[int, ControlRequest]]:
-        """UpdateMetadata for all; newcomers also hear where everything is that stays as it is."""
-        settled = [where for where in self._everything() if where not in self._plan.states]
-        topics = self._metadata_topics(settled) if self._plan.welcome else []
+        """UpdateMetadata for all; newcomers also hear of all there is, and where all that stays."""
+        unsettled = self._plan.states.keys()
+        topics = self._metadata_topics(self._everything(), unsettled) if self._plan.welcome else []
         return [
             (broker.id, self.metadata(broker, topics if broker.id in self._plan.welcome else []))
             for broker in self.brokers
@@ -174,20 +176,22 @@ class _Mail:
             live_brokers=self._live_brokers,
         )
 
-    def _metadata_topics(self, wanted: list[TopicPartition]) -> list[UpdateMetadataTopicState]:
+    def _metadata_topics(
+        self, wanted: list[TopicPartition], unsettled: Collection[TopicPartition] = ()
+    ) -> list[UpdateMetadataTopicState]:
         return [
             UpdateMetadataTopicState(
                 topic_name=topic,
                 topic_id=self._image.topics[topic].id,
-                partition_states=[self._whereabouts(where) for where in partitions],
+                partition_states=[self._whereabouts(p, p not in unsettled) for p in partitions],
             )
             for topic, partitions in _by_topic(wanted)
         ]
 
-    def _whereabouts(self, where: TopicPartition) -> UpdateMetadataPartitionState:
+    def _whereabouts(self, where: TopicPartition, is_settled: bool) -> UpdateMetadataPartitionState:
         assignment = self._image.topics[where.topic].assignments[where.partition]
         unborn = PartitionState(NO_LEADER, NO_EPOCH, (), self._sender.epoch)
-        state = self._image.states.get(where, unborn)
+        state = self._image.states.get(where, unborn) if is_settled else unborn
         is_going = where.topic in self._image.deleting
         return UpdateMetadataPartitionState(
             partition_index=where.partition,

@@ -2,7 +2,10 @@
 lost before writers must wait, and that nothing acknowledged is lost when more is."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
+from threading import Event, Thread
+from typing import Self
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
@@ -54,6 +57,29 @@ def end(cluster: ProcessCluster, topic: str, load: Load) -> None:
     check_nothing_lost(cluster.bootstrap, topic, len(PARTITIONS), load.finish())
 
 
+class Counts:
+    """Asks one broker all the time how many partitions a topic has."""
+
+    def __init__(self, cluster: ProcessCluster, topic: str, number: int) -> None:
+        self._cluster, self._topic, self._number = cluster, topic, number
+        self.seen: set[int] = set()
+        self._stop = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.002):
+            with suppress(OSError):  # it does not listen yet
+                self.seen.add(len(self._cluster.partitions(self._topic, self._number)))
+
+
 def outcome_of_one_write(bootstrap: str, topic: str) -> str:
     """What a producer that does not try again is told."""
     outcomes: list[str] = []
@@ -102,8 +128,11 @@ def test_a_broker_that_is_back_before_its_session_ended_loses_nothing(cluster):
     load = begin(cluster, "bounced")
     for number in (cluster.partitions("bounced")[0].leader, cluster.controller()):
         cluster.kill(number)
-        cluster.start(number)
-        load.wait_for_progress(PARTITIONS)
+        with Counts(cluster, "bounced", number) as counts:
+            cluster.start(number)
+            load.wait_for_progress(PARTITIONS)
+        # A client that was told of fewer would send what it has for the others somewhere else.
+        assert counts.seen == {len(PARTITIONS)}
     end(cluster, "bounced", load)
 
 

@@ -1,7 +1,13 @@
 """The view of the cluster: swapped as a whole, told by the newest controller only."""
 
 import pytest
-from odradek.broker.metadata_cache import FULL, LEADER_DURING_DELETE, MetadataCache
+from odradek.broker.metadata_cache import (
+    FULL,
+    LEADER_DURING_DELETE,
+    NO_EPOCH,
+    NO_LEADER,
+    MetadataCache,
+)
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.replicas import (
     UpdateMetadataBroker,
@@ -16,14 +22,19 @@ ONE, TWO = b"1" * 16, b"2" * 16
 
 
 def update(
-    topic: str, topic_id: bytes, leaders: dict[int, int], *, epoch: int = 1
+    topic: str,
+    topic_id: bytes,
+    leaders: dict[int, int],
+    *,
+    epoch: int = 1,
+    leader_epoch: int = 3,
 ) -> UpdateMetadataRequest:
     partitions = [
         UpdateMetadataPartitionState(
             partition_index=index,
             controller_epoch=epoch,
             leader=leader,
-            leader_epoch=3,
+            leader_epoch=leader_epoch,
             isr=[leader],
             zk_version=0,
             replicas=[leader],
@@ -59,6 +70,14 @@ def test_updates_add_to_what_is_known() -> None:
     cache.apply(update("b", TWO, {0: 7}))
     assert list(cache.view.topics["a"].partitions) == [0, 1]
     assert cache.view.topic("", TWO) is cache.view.topics["b"]
+
+
+def test_who_is_told_only_that_a_partition_exists_keeps_what_it_knew() -> None:
+    cache = MetadataCache()
+    cache.apply(update("a", ONE, {0: 7}))
+    cache.apply(update("a", ONE, {0: NO_LEADER, 1: NO_LEADER}, leader_epoch=NO_EPOCH))
+    partitions = cache.view.topics["a"].partitions
+    assert [partitions[0].leader, partitions[1].leader] == [7, NO_LEADER]
 
 
 def test_deleted_partitions_go_and_an_empty_topic_with_them() -> None:

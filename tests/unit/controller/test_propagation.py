@@ -33,6 +33,14 @@ def outline(requests) -> str:
     return " ".join(f"{broker}:{SHORT[type(request)]}" for broker, request in requests)
 
 
+def leaders(request: UpdateMetadataRequest) -> dict[str, int]:
+    return {
+        f"{topic.topic_name}-{state.partition_index}": state.leader
+        for topic in request.topic_states
+        for state in topic.partition_states
+    }
+
+
 def test_roles_are_told_to_replicas_and_metadata_to_everyone():
     assert outline(told("brokers 1 2 3; topic t 1,2")) == (
         "1:roles 2:roles 1:metadata 2:metadata 3:metadata"
@@ -60,9 +68,17 @@ def test_a_newcomer_is_told_everything_and_the_others_who_came():
 def test_a_newcomer_leads_before_its_clients_hear_of_it():
     requests = told("brokers 1 2; topic t 3; topic u 1; 3 dies; 3 returns")
     first, roles, last = [request for broker, request in requests if broker == 3]
-    assert [topic.topic_name for topic in first.topic_states] == ["u"]
+    assert leaders(first) == {"t-0": -1, "u-0": 1}
     assert [topic.topic_name for topic in roles.topic_states] == ["t"]
-    assert [topic.topic_name for topic in last.topic_states] == ["t", "u"]
+    assert leaders(last) == {"t-0": 3, "u-0": 1}
+
+
+def test_a_newcomer_never_hears_of_fewer_partitions_than_there_are():
+    """A client that has something for a partition that is missing may send it to another one."""
+    requests = told("brokers 1 2; topic t 1 3 2; 3 dies; 3 returns")
+    first, _, last = [request for broker, request in requests if broker == 3]
+    assert leaders(first) == {"t-0": 1, "t-1": -1, "t-2": 2}
+    assert leaders(last) == {"t-0": 1, "t-1": 3, "t-2": 2}
 
 
 def test_an_isr_change_is_metadata_only():
