@@ -135,10 +135,11 @@ def run_kafka_python(job: Job, stop: Stop) -> None:
         heartbeat_interval_ms=500,
         max_poll_interval_ms=30_000,
     )
-    # kafka-python may join before it knows the topic's partitions, and then stays without any
-    # after a rebalance, on every broker: let it learn of them first.
-    consumer.partitions_for_topic(job.topic)
     consumer.subscribe([job.topic], listener=Listener())
+    # kafka-python may join before it knows the topic's partitions, and then stays without any
+    # after a rebalance; and a leader that had not heard of them since it subscribed joins once
+    # more, half a second later. So on every broker: let it learn of them in between.
+    consumer.partitions_for_topic(job.topic)
     # A poll that runs out of time just when the answer to SyncGroup has come forgets the
     # assignment for good (kafka-python 3.0, on every broker): so polls never run out of time.
     stop.interrupts = True
