@@ -271,9 +271,9 @@ def _topic(
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
             MetadataResponsePartition(
-                error_code=_leader_error(partition, view, context),
+                error_code=(error := _leader_error(partition, view, context)),
                 partition_index=index,
-                leader_id=partition.leader,
+                leader_id=NO_LEADER if error else partition.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
@@ -288,6 +288,7 @@ def _topic(
 def _leader_error(
     partition: PartitionInfo, view: ClusterView, context: RequestContext
 ) -> Errors | int:
+    """Why a client cannot reach the leader, who then is not named either; 0: it can."""
     if partition.leader == NO_LEADER or partition.leader not in view.brokers:
         return Errors.LEADER_NOT_AVAILABLE
     if view.endpoint(partition.leader, context.listener) is not None:
@@ -313,9 +314,9 @@ def _described(
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                error_code=_leader_error(topic.partitions[index], view, context),
+                error_code=(error := _leader_error(topic.partitions[index], view, context)),
                 partition_index=index,
-                leader_id=topic.partitions[index].leader,
+                leader_id=NO_LEADER if error else topic.partitions[index].leader,
                 leader_epoch=topic.partitions[index].leader_epoch,
                 replica_nodes=list(topic.partitions[index].replicas),
                 isr_nodes=list(topic.partitions[index].isr),

@@ -19,13 +19,20 @@ def follower_has_it(partition: Partition) -> None:
     partition.note_follower_fetch(2, fetch_offset=1, log_start_offset=0, broker_epoch=-1)
 
 
-def begun(partition: Partition) -> tuple[PartitionProduceResponse, asyncio.Future]:
+def appended(partition: Partition) -> tuple[PartitionProduceResponse, PendingProduce]:
     lead(partition, 0)
     partition.append(batch(), acks=-1, produce_version=9)
     pending = PendingProduce(asyncio.get_running_loop())
     result = PartitionProduceResponse(index=0, error_code=0, base_offset=0)
     pending.add(partition, 1, result)
-    return result, pending.begin(ProduceResponse(responses=[]), 30_000)
+    return result, pending
+
+
+def begun(
+    partition: Partition, timeout_ms: int = 30_000
+) -> tuple[PartitionProduceResponse, asyncio.Future]:
+    result, pending = appended(partition)
+    return result, pending.begin(ProduceResponse(responses=[]), timeout_ms)
 
 
 def test_a_leader_that_leads_on_in_a_new_epoch_still_answers_for_what_it_has():
@@ -49,5 +56,30 @@ def test_a_leader_that_was_deposed_in_between_cannot_answer_for_anything():
         lead(partition, 2)
         assert answer.done()
         assert result.error_code == Errors.NOT_LEADER_OR_FOLLOWER
+
+    asyncio.run(scene())
+
+
+def test_records_that_no_follower_fetches_in_time_are_written_and_told_as_late():
+    async def scene() -> None:
+        partition = new_partition(ManualClock())
+        result, answer = begun(partition, timeout_ms=0)
+        await answer
+        assert (result.error_code, result.base_offset) == (Errors.REQUEST_TIMED_OUT, -1)
+        assert partition.log.log_end_offset == 1
+
+    asyncio.run(scene())
+
+
+def test_replicas_that_leave_after_the_append_are_told_though_the_records_are_written():
+    async def scene() -> None:
+        partition = new_partition(ManualClock(), **{"min.insync.replicas": "2"})
+        result, pending = appended(partition)
+        follower_has_it(partition)
+        partition.become_leader(epoch=0, partition_epoch=1, replicas=(1, 2), isr=(1,))
+        pending.forget_committed()
+        assert pending.waits == []
+        assert result.error_code == Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        assert partition.log.log_end_offset == 1
 
     asyncio.run(scene())
