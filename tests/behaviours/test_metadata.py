@@ -14,10 +14,9 @@ from odradek.protocol.messages.metadata import (
 from odradek.protocol.types import NO_ID, random_id
 
 from tests.behaviours.asking import Asker, batch
+from tests.behaviours.bad_input import ILLEGAL_NAMES
 
 NOT_ASKED = -(2**31)
-
-ILLEGAL_NAMES = ["", ".", "..", "../x", "a/b", "a\0b", "ümlaut", "x" * 250]
 
 
 def test_one_broker_is_its_own_controller(port: int, asker: Asker, topic: str) -> None:
@@ -68,6 +67,12 @@ def test_a_topic_is_created_when_it_is_asked_for_and_that_is_allowed(
 @pytest.mark.parametrize("illegal", ILLEGAL_NAMES, ids=repr)
 def test_illegal_names_are_never_created(asker: Asker, illegal: str) -> None:
     answer = asker.metadata([illegal], auto_create=True).topics[0]
+    assert answer.error_code == Errors.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("illegal", ILLEGAL_NAMES, ids=repr)
+def test_illegal_names_are_told_where_nothing_would_be_created(asker: Asker, illegal: str) -> None:
+    answer = asker.metadata([illegal], auto_create=False).topics[0]
     assert answer.error_code == Errors.INVALID_TOPIC_EXCEPTION
 
 

@@ -21,7 +21,7 @@ from odradek.protocol.messages.topics import (
 from odradek.protocol.types import random_id
 
 from tests.behaviours.asking import Asker, batch
-from tests.behaviours.test_metadata import ILLEGAL_NAMES
+from tests.behaviours.bad_input import ILLEGAL_NAMES
 
 
 def wish(
@@ -100,6 +100,13 @@ def test_impossible_numbers_are_refused(
     asker: Asker, name: str, partitions: int, factor: int, error: Errors
 ) -> None:
     assert error_of(asker, wish(name, partitions, factor)) == error
+    assert not exists(asker, name)
+
+
+# Kafka would begin to make them.
+@pytest.mark.odradek_only
+def test_a_million_partitions_are_refused_before_one_is_made(asker: Asker, name: str) -> None:
+    assert error_of(asker, wish(name, 1_000_000)) == Errors.POLICY_VIOLATION
     assert not exists(asker, name)
 
 
@@ -198,6 +205,12 @@ def test_a_topic_can_grow(asker: Asker, topic: str) -> None:
     assert partitions_of(asker, topic) == 3
     assert grow(asker, topic, 4, validate_only=True).error_code == 0
     assert partitions_of(asker, topic) == 3
+
+
+@pytest.mark.odradek_only
+def test_a_topic_cannot_grow_to_a_million_partitions(asker: Asker, topic: str) -> None:
+    assert grow(asker, topic, 1_000_000).error_code == Errors.POLICY_VIOLATION
+    assert partitions_of(asker, topic) == 1
 
 
 @pytest.mark.parametrize("count", [0, 1, -1])

@@ -9,6 +9,7 @@ from confluent_kafka import ElectionType
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 from odradek.controller.store_embedded import EmbeddedSession
+from odradek.protocol.errors import Errors
 from odradek.protocol.messages.fetch import (
     FetchPartition,
     FetchPartitionData,
@@ -17,6 +18,7 @@ from odradek.protocol.messages.fetch import (
     FetchTopic,
 )
 
+from tests.behaviours.asking import Asker, batch
 from tests.support.cluster import local_cluster
 from tests.support.raw_client import RawClient
 from tests.support.records import read_all
@@ -215,6 +217,27 @@ def test_consumers_are_sent_to_an_in_sync_replica_in_their_rack(play):
         assert served.records
 
     play(scene, **{"replica.selector.class": "RackAwareReplicaSelector"})
+
+
+def test_who_does_not_lead_or_control_says_so_and_who_does(play):
+    async def scene(stage: Stage) -> None:
+        await stage.make("t")
+        leader = stage.leader("t")
+        follower = next(id_ for id_ in (1, 2, 3) if id_ != leader)
+        asker = await asyncio.to_thread(Asker, stage.cluster.brokers[follower].address.port)
+        refused = await asyncio.to_thread(asker.produce, "t", batch(), version=10)
+        assert (refused.error_code, refused.base_offset) == (Errors.NOT_LEADER_OR_FOLLOWER, -1)
+        assert refused.current_leader.leader_id == leader
+        asker.close()
+        stranger = next(b for b in stage.cluster.brokers.values() if not b.is_controller)
+        asker = await asyncio.to_thread(Asker, stranger.address.port)
+        made = await asyncio.to_thread(asker.create, "u")
+        assert made.error_code == Errors.NOT_CONTROLLER
+        told = (await asyncio.to_thread(asker.metadata, [])).controller_id
+        assert stage.cluster.brokers[told].is_controller
+        asker.close()
+
+    play(scene)
 
 
 def test_deleted_records_are_gone_from_every_replica_when_the_answer_comes(play):

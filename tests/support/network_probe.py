@@ -1,5 +1,6 @@
-"""The server of `network_server` as a process, and what a test asks about its health."""
+"""What a test asks about the health of a server, and the `network_server` as one to ask."""
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -18,14 +19,12 @@ MEGABYTE = 1024 * 1024
 SLACK_BYTES = 16 * MEGABYTE
 
 
-class NetworkProbe:
-    def __init__(self, *settings: str, loop: str = "uvloop", files: int | None = None) -> None:
-        limit = [] if files is None else ["--files", str(files)]
-        command = [sys.executable, "-m", "tests.support.network_server", "--loop", loop]
-        self.process = Process([*command, *limit, *settings], name="network server", cwd=ROOT)
-        _, *listeners = self.process.wait_for_line("^ready").split()
-        self.ports = {name: int(port) for name, port in (text.split("=") for text in listeners)}
-        self.port = next(iter(self.ports.values()))
+class ServerProbe:
+    """A process that serves on a port, and what it held when it had served one request."""
+
+    def __init__(self, process: Process, port: int) -> None:
+        self.process = process
+        self.port = port
         # Serves one request, so that what is loaded with the first one counts as the baseline.
         self.bystander = RawClient(self.port)
         self.check_serves(self.bystander)
@@ -49,6 +48,15 @@ class NetworkProbe:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * 4096
 
+    def forget_peak(self) -> None:
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def peak_bytes(self) -> int:
+        """The most memory that was resident since the last `forget_peak`."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        (kilobytes,) = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(kilobytes) * 1024
+
     def cpu_seconds(self) -> float:
         ran = Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[0]
         return int(ran) / 1e9
@@ -68,6 +76,16 @@ class NetworkProbe:
 
     def complaints(self) -> list[str]:
         return [line for line in self.process.output if line.startswith(("WARNING", "ERROR"))]
+
+
+class NetworkProbe(ServerProbe):
+    def __init__(self, *settings: str, loop: str = "uvloop", files: int | None = None) -> None:
+        limit = [] if files is None else ["--files", str(files)]
+        command = [sys.executable, "-m", "tests.support.network_server", "--loop", loop]
+        process = Process([*command, *limit, *settings], name="network server", cwd=ROOT)
+        _, *listeners = process.wait_for_line("^ready").split()
+        self.ports = {name: int(port) for name, port in (text.split("=") for text in listeners)}
+        super().__init__(process, next(iter(self.ports.values())))
 
 
 def wait_for(condition: Callable[[], bool], what: str, timeout: float = 10.0) -> None:
