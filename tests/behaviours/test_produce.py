@@ -68,6 +68,15 @@ def test_a_bad_batch_is_refused_as_a_whole(asker: Asker, topic: str, case: str) 
     assert asker.produce(topic, batch()).base_offset == 0
 
 
+def test_offsets_within_a_batch_are_the_producers_own_affair(asker: Asker, topic: str) -> None:
+    """Nobody looks at them; what follows is counted by the header all the same."""
+    second_record = 61 + 1 + (batch(b"one", b"two")[61] >> 1)
+    twice_the_first = changed(put(second_record + 3, "b", 0))
+    assert asker.produce(topic, twice_the_first).error_code == 0
+    assert asker.produce(topic, batch()).base_offset == 2
+    assert asker.list_offset(topic, -1).offset == 3
+
+
 @pytest.mark.parametrize("codec_id", [5, 6, 7])
 def test_a_codec_that_nobody_knows_is_refused(asker: Asker, topic: str, codec_id: int) -> None:
     answer = asker.produce(topic, changed(put(21, "h", codec_id)))
