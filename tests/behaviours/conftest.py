@@ -45,7 +45,6 @@ def port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             ZooKeeper(folder / "zookeeper") as zookeeper,
             KafkaBroker(folder / "broker", zookeeper=zookeeper) as broker,
         ):
-            wait_until_it_knows_itself(broker.port)
             yield broker.port
         return
     if request.config.getoption("--on") == "kafka4":
@@ -57,16 +56,6 @@ def port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield int(ready.rpartition(":")[2])
         assert broker.is_running, "the broker must outlive everything it was asked"
         assert not [line for line in broker.output if "Traceback" in line]
-
-
-def wait_until_it_knows_itself(port: int) -> None:
-    """Kafka on ZooKeeper serves before its controller has told it of any broker."""
-    asker = Asker(port)
-    for _ in range(2000):
-        if asker.metadata([]).brokers:
-            asker.close()
-            return
-    raise AssertionError("the controller does not know the broker")
 
 
 @pytest.fixture

@@ -215,8 +215,10 @@ def test_kafkas_tool_finds_nothing_wrong_in_the_brokers_files(
     handover = handovers[CLEAN]
     directories = [handover.ours / f"{topic}-0" for topic in TOPICS]
     dumped = dump(log_files(directories), "--deep-iteration", "--print-data-log")
-    gaps = [c for c in dumped.complaints if "is followed by" in c or "/compacted-0/" in c]
-    assert dumped.complaints == gaps
+    # Of a compacted log the tool tells where records are gone. A batch that stays without records,
+    # as the last of its producer, has no timestamp for it, but the newest of its segment for us.
+    expected = ("is followed by", "/compacted-0/", "log timestamp: -1")
+    assert not [c for c in dumped.complaints if not any(part in c for part in expected)]
     for topic in TOPICS:
         records = dumped.records(handover.ours / f"{topic}-0")
         rows = handover.served[topic, READ_UNCOMMITTED].rows

@@ -8,13 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
 from scripts.parts import KAFKA_ON_ZOOKEEPER
 from tests.support.java import SMALL_JVM, java_server, java_tool, write_properties
 from tests.support.network import HOST, answers_api_versions, free_port, wait_until
 from tests.support.processes import Process
+from tests.support.raw_client import RawClient
 from tests.support.zookeeper import ZooKeeper
 
 Properties = Mapping[str, object]
+
+METADATA_VERSION = 9
 
 ALONE: Properties = {
     "offsets.topic.replication.factor": 1,
@@ -113,10 +118,18 @@ class KafkaBroker:
         name = f"kafka-{self.version}:{self.port}"
         properties = str(self._properties)
         self.process = java_server(name, self.version, "kafka.Kafka", properties, jvm=self._jvm)
-        wait_until(
-            lambda: answers_api_versions(self.port), of=self.process, what="ready", timeout=120
-        )
+        wait_until(self._knows_itself, of=self.process, what="ready", timeout=120)
         return self
+
+    def _knows_itself(self) -> bool:
+        """Whether its controller has told it of itself. Before that it answers, but tells clients
+        that nothing exists, which some of them then believe for minutes."""
+        if not answers_api_versions(self.port):
+            return False
+        with RawClient(self.port) as client:
+            response = client.ask(MetadataRequest(topics=[]), METADATA_VERSION)
+        assert isinstance(response, MetadataResponse)
+        return any(broker.node_id == self.broker_id for broker in response.brokers)
 
     def stop(self) -> None:
         if self.process is not None:
