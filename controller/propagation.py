@@ -5,9 +5,8 @@ then what changed for its clients (UpdateMetadata), then what it must stop (Stop
 leader is known by address before anyone is told to follow it, and leads before clients hear of it.
 A newcomer is told with the first request of all partitions, of those that change just now that
 they have no leader: its clients may be there already, and take a topic or a partition that it has
-not heard of for one that is not. Some send what waits for a missing partition to another one, a
-second time. In the end it is told everything once more, and that this is all there is: it may have
-slept through deletions and moves.
+not heard of for one that is not. In the end it is told everything once more, and that this is all
+there is: it may have slept through deletions and moves.
 Every request carries the controller's epoch and the epoch of the broker it is meant for.
 """
 

@@ -131,7 +131,7 @@ def test_a_broker_that_is_back_before_its_session_ended_loses_nothing(cluster):
         with Counts(cluster, "bounced", number) as counts:
             cluster.start(number)
             load.wait_for_progress(PARTITIONS)
-        # A client that was told of fewer would send what it has for the others somewhere else.
+        # A client that was told of fewer would take the others for gone.
         assert counts.seen == {len(PARTITIONS)}
     end(cluster, "bounced", load)
 

@@ -74,7 +74,7 @@ def test_a_newcomer_leads_before_its_clients_hear_of_it():
 
 
 def test_a_newcomer_never_hears_of_fewer_partitions_than_there_are():
-    """A client that has something for a partition that is missing may send it to another one."""
+    """A client takes a partition that is missing for one that is gone."""
     requests = told("brokers 1 2; topic t 1 3 2; 3 dies; 3 returns")
     first, _, last = [request for broker, request in requests if broker == 3]
     assert leaders(first) == {"t-0": 1, "t-1": -1, "t-2": 2}
