@@ -22,7 +22,7 @@ _BATCH = re.compile(
     r"partitionLeaderEpoch: (?P<leader_epoch>-?\d+) "
     r"isTransactional: (?P<is_transactional>true|false) isControl: (?P<is_control>true|false) "
     r"deleteHorizonMs: OptionalLong(\.empty|\[(?P<delete_horizon_ms>\d+)\]) "
-    r"position: (?P<position>\d+) \w+: -?\d+ size: (?P<size_bytes>\d+) magic: 2 "
+    r"position: (?P<position>\d+) \w+: (?P<max_timestamp>-?\d+) size: (?P<size_bytes>\d+) magic: 2 "
     r"compresscodec: (?P<codec>\w+) crc: \d+ isvalid: true"
 )
 _RECORD = re.compile(
@@ -74,6 +74,7 @@ class DumpedBatch(NamedTuple):
     record_count: int
     position: int
     size_bytes: int
+    max_timestamp: int
     delete_horizon_ms: int | None
 
 
@@ -128,6 +129,7 @@ class DumpedFile:
                 record_count=_number(words["record_count"]),
                 position=_number(words["position"]),
                 size_bytes=_number(words["size_bytes"]),
+                max_timestamp=_number(words["max_timestamp"]),
                 delete_horizon_ms=None if horizon is None else int(horizon),
             )
         )
