@@ -171,12 +171,12 @@ class Dispatcher:
         context = RequestContext(header, conversation.peer, conversation.arrived_at)
         try:
             answer = route.handler(request, context)
-            if isinstance(answer, Response):
-                parts = encode_response(answer, header.version, header.correlation_id)
+            if answer is None or isinstance(answer, Response):
+                parts = _NOTHING
+                if answer is not None:
+                    parts = encode_response(answer, header.version, header.correlation_id)
                 if shortcut is not None:
                     shortcut.learn(frame, header, request)
-            elif answer is None:
-                parts = _NOTHING
             else:
                 self._park(_Begun(route, request, context, conversation), answer, len(frame))
                 return

@@ -28,7 +28,7 @@ class Shortcut(Protocol[Asked]):
         ...
 
     def learn(self, frame: bytearray, header: RequestHeader, request: Asked) -> None:
-        """Look at a request that was decoded and answered at once."""
+        """Look at a request that was decoded, and answered at once or for good with nothing."""
         ...
 
 

@@ -87,6 +87,15 @@ def test_a_known_request_is_answered_like_a_decoded_one(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_who_wants_no_answer_gets_none(
+    again: ProduceAgain, partition: Partition, version: int
+) -> None:
+    learn(again, request(acks=0), version)
+    assert again.answer(frame_of(request(batch(3), acks=0), version)) == ()
+    assert partition.log.log_end_offset == 4
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_what_was_not_learned_takes_the_long_way(
     again: ProduceAgain, partition: Partition, version: int
 ) -> None:
@@ -96,6 +105,7 @@ def test_what_was_not_learned_takes_the_long_way(
         frame_of(request(index=1), version),
         frame_of(request(topic="u"), version),
         frame_of(request(acks=-1), version),
+        frame_of(request(acks=0), version),
         frame_of(request(), version, client="d"),
         frame_of(request(), version, client=None),
         frame_of(request(), version - 1),
