@@ -15,6 +15,9 @@ from tests.support.odradek import OdradekBroker
 from tests.support.zookeeper import ZooKeeper
 
 SESSION_MS = 6000
+# ZooKeeper looks for ended sessions once a tick, and allows none that is longer than twenty: with
+# the shortest tick that this session can have, waiting for the next look is a small part of it.
+_TICK_MS = SESSION_MS // 20
 # As Kafka's own start script has it, with half the heap: four of them share this machine.
 _KAFKA_JVM = ("-Xms512m", "-Xmx512m", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 # The stock settings, but for where things are and for how soon a dead broker is missed.
@@ -57,7 +60,7 @@ class Cluster(NamedTuple):
 @contextmanager
 def clusters(count: int, *, with_kafka: bool) -> Iterator[tuple[Cluster, Cluster | None]]:
     """Ours, and Kafka's beside it, on one ZooKeeper."""
-    with scratch() as directory, ZooKeeper(directory / "zookeeper") as zookeeper:
+    with scratch() as directory, ZooKeeper(directory / "zookeeper", tick_ms=_TICK_MS) as zookeeper:
         ours = Cluster("ours", _ours(directory, zookeeper, count))
         theirs = Cluster("Kafka", _theirs(directory, zookeeper, count)) if with_kafka else None
         brokers = [*ours.brokers, *(theirs.brokers if theirs else ())]
