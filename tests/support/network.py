@@ -1,32 +1,50 @@
 """Ports and readiness: a free port, a four-letter word to ZooKeeper, a first word to a broker."""
 
+import os
 import random
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tests.support.processes import Process
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.05
 API_VERSIONS_KEY = 18
+# Below the range that the system gives to outgoing connections.
+PORTS = range(20_000, 32_000)
+
+_given: set[int] = set()
+
+
+def share_of_ports(environment: Mapping[str, str] = os.environ) -> range:
+    """Those of this worker of xdist; all of them where there is none."""
+    worker = int(environment.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return PORTS[worker % workers :: workers]
 
 
 def free_port() -> int:
-    """A port that nobody listens on.
+    """A port that nobody listens on, and nobody else in this run ever will.
 
-    Taken from below the range the system gives to outgoing connections, and at random, so that
-    neither those nor a test worker beside us takes it before the server does.
+    A server that is down comes back to its port, and some tests want a port where nobody answers,
+    so none is given twice, and each worker has its own. Runs beside this one are avoided by chance.
     """
     while True:
-        port = random.SystemRandom().randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
+        port = random.SystemRandom().choice(share_of_ports())
+        if port not in _given and _is_free(port):
+            _given.add(port)
             return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
 
 
 def receive_exactly(connection: socket.socket, count: int) -> bytes:

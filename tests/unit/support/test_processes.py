@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.support.network import answers_api_versions, free_port
+from tests.support.network import PORTS, answers_api_versions, free_port, share_of_ports
 from tests.support.processes import Process, ProcessEnded
 
 
@@ -55,3 +55,19 @@ def test_the_tail_of_an_ended_process_is_in_the_error() -> None:
 
 def test_nobody_answers_on_a_free_port() -> None:
     assert not answers_api_versions(free_port())
+
+
+def test_workers_beside_each_other_share_no_port() -> None:
+    def share(worker: str) -> set[int]:
+        named = {"PYTEST_XDIST_WORKER": worker, "PYTEST_XDIST_WORKER_COUNT": "2"}
+        return set(share_of_ports(named))
+
+    assert not share("gw0") & share("gw1")
+    # The one that takes the place of a worker that died is the third.
+    assert share("gw2") == share("gw0")
+    assert share_of_ports({}) == PORTS
+
+
+def test_no_port_is_given_twice() -> None:
+    ports = [free_port() for _ in range(50)]
+    assert len(set(ports)) == len(ports)
