@@ -94,7 +94,7 @@ def plan_topic(
             Errors.INVALID_TOPIC_EXCEPTION,
             f"Topic '{new.name}' collides with existing topics: {', '.join(others[:10])}",
         )
-    placed = _given_replicas(new, racks) if new.assignments else _placed(new, racks, rules, random)
+    placed = _given_replicas(new) if new.assignments else _placed(new, racks, rules, random)
     if len(placed) > rules.max_partitions:
         raise _too_many(len(placed), rules)
     rules.check_config(given_configs(new))
@@ -136,7 +136,8 @@ def _too_many(partitions: int, rules: TopicRules) -> KafkaError:
     )
 
 
-def _given_replicas(new: NewTopic, racks: Racks) -> dict[int, tuple[int, ...]]:
+def _given_replicas(new: NewTopic) -> dict[int, tuple[int, ...]]:
+    """Brokers that are not there are no mistake in a new topic; in growth, they are."""
     if new.partitions != DEFAULT or new.replication_factor != DEFAULT:
         raise KafkaError(
             Errors.INVALID_REQUEST,
@@ -145,11 +146,11 @@ def _given_replicas(new: NewTopic, racks: Racks) -> dict[int, tuple[int, ...]]:
         )
     if sorted(new.assignments) != list(range(len(new.assignments))):
         raise _bad_replicas("Partitions should be a consecutive 0-based integer sequence.")
-    _check_replicas(new.assignments.values(), len(new.assignments[0]), racks)
+    _check_replicas(new.assignments.values(), len(new.assignments[0]))
     return dict(sorted(new.assignments.items()))
 
 
-def _check_replicas(lists: Collection[tuple[int, ...]], factor: int, racks: Racks) -> None:
+def _check_replicas(lists: Collection[tuple[int, ...]], factor: int) -> None:
     for replicas in lists:
         if not replicas:
             raise _bad_replicas("A partition needs at least one replica.")
@@ -157,9 +158,6 @@ def _check_replicas(lists: Collection[tuple[int, ...]], factor: int, racks: Rack
             raise _bad_replicas(f"Duplicate brokers not allowed in replica assignment: {replicas}.")
         if len(replicas) != factor:
             raise _bad_replicas("All partitions should have the same number of replicas.")
-        unknown = sorted(set(replicas) - racks.keys())
-        if unknown:
-            raise _bad_replicas(f"Unknown broker(s) in replica assignment: {unknown}.")
 
 
 def _bad_replicas(message: str) -> KafkaError:
@@ -197,7 +195,12 @@ def plan_growth(
             f"Increasing the number of partitions by {len(added)} but "
             f"{len(growth.assignments)} assignments provided."
         )
-    _check_replicas(growth.assignments, len(first.replicas), racks)
+    _check_replicas(growth.assignments, len(first.replicas))
+    unknown = sorted(
+        {broker for replicas in growth.assignments for broker in replicas} - racks.keys()
+    )
+    if unknown:
+        raise _bad_replicas(f"Unknown broker(s) in replica assignment: {unknown}.")
     return dict(zip(added, growth.assignments, strict=True))
 
 

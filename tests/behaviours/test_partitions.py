@@ -1,4 +1,4 @@
-"""ElectLeaders and reassignments on a broker that has nobody to hand anything to."""
+"""ElectLeaders, reassignments and absent replicas on a broker that has nobody beside it."""
 
 import pytest
 from odradek.protocol.errors import Errors
@@ -9,6 +9,11 @@ from odradek.protocol.messages.partitions import (
     ListPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
+)
+from odradek.protocol.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
 )
 
 from tests.behaviours.asking import Asker
@@ -57,3 +62,18 @@ def test_a_move_to_where_it_is_ends_at_once(asker: Asker, topic: str) -> None:
     assert move(asker, topic, [here]) == 0
     answer = asker.ask(ListPartitionReassignmentsRequest(topics=None, timeout_ms=5000), 0)
     assert (answer.error_code, answer.topics) == (0, [])
+
+
+def test_replicas_of_a_new_topic_may_be_on_brokers_that_are_not_there(
+    asker: Asker, name: str
+) -> None:
+    here = asker.metadata([]).controller_id
+    replicas = CreatableReplicaAssignment(partition_index=0, broker_ids=[here + 50, here])
+    wish = CreatableTopic(
+        name=name, num_partitions=-1, replication_factor=-1, assignments=[replicas], configs=[]
+    )
+    request = CreateTopicsRequest(topics=[wish], timeout_ms=10_000)
+    assert asker.ask(request, 7).topics[0].error_code == 0
+    (partition,) = asker.metadata([name]).topics[0].partitions
+    assert partition.replica_nodes == [here + 50, here]
+    assert (partition.leader_id, partition.isr_nodes) == (here, [here])

@@ -72,7 +72,6 @@ def refuse_config(configs):
         (NewTopic("t", assignments={0: ()}), Errors.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("t", assignments={0: (1, 1)}), Errors.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("t", assignments={0: (1,), 1: (1, 2)}), Errors.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", assignments={0: (9,)}), Errors.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("t", configs={"a": None}), Errors.INVALID_CONFIG),
         (NewTopic("t", configs={"a": "b"}), Errors.INVALID_CONFIG),
         (NewTopic("old"), Errors.TOPIC_ALREADY_EXISTS),
@@ -82,6 +81,10 @@ def refuse_config(configs):
 def test_bad_topics_are_refused(new, error):
     rules = TopicRules(check_config=refuse_config)
     assert error_of(new, existing={"old", "a.b"}, rules=rules) is error
+
+
+def test_a_new_topic_may_wait_for_brokers_that_are_not_there():
+    assert plan(NewTopic("t", assignments={0: (9, 1)})) == {0: (9, 1)}
 
 
 def test_without_brokers_there_are_no_topics():
