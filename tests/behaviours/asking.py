@@ -1,7 +1,7 @@
 """Short ways to ask a broker for things in plain requests, one answer each."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from odradek.protocol.compression import Codec
 from odradek.protocol.messages.fetch import (
@@ -38,6 +38,15 @@ from tests.support.raw_client import RawClient
 # Not a time of old: retention would take such records away between two requests of a test.
 NOW_MS = int(time.time() * 1000)
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS = 9, 11, 5, 8, 5
+PATIENCE_S = 20.0
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    """Ask again and again. A limit of time and not of questions, which are many a second."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, f"not in {PATIENCE_S} s: {what}"
+        time.sleep(0.01)
 
 
 class Asker:
@@ -70,11 +79,10 @@ class Asker:
 
     def wait_for_leader(self, name: str) -> None:
         """Real Kafka answers CreateTopics a moment before its partitions can be used."""
-        for _ in range(200):
-            answer = self.produce(name, b"", index=0)
-            if answer.error_code not in (3, 6):
-                return
-        raise AssertionError(f"{name} has no leader")
+        until(
+            lambda: self.produce(name, b"", index=0).error_code not in (3, 6),
+            f"{name} has a leader",
+        )
 
     def produce(
         self,

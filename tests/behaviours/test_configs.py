@@ -17,7 +17,7 @@ from odradek.protocol.messages.configs import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest
 
-from tests.behaviours.asking import Asker, batch
+from tests.behaviours.asking import Asker, batch, until
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -75,10 +75,7 @@ def replace(asker: Asker, name: str, configs: Mapping[str, str | None]) -> int:
 
 def wait_for(asker: Asker, topic: str, key: str, expected: str) -> None:
     """Changes reach brokers a moment after they are stored."""
-    for _ in range(500):
-        if value(asker, topic, key) == expected:
-            return
-    assert value(asker, topic, key) == expected
+    until(lambda: value(asker, topic, key) == expected, f"{key} of {topic} is {expected}")
 
 
 def test_every_setting_has_source_type_and_synonyms(asker: Asker, name: str) -> None:
@@ -189,11 +186,12 @@ def test_broker_settings_change_while_it_runs(asker: Asker) -> None:
     here = str(asker.metadata([]).controller_id)
     change = [("log.cleaner.threads", SET, "2")]
     assert alter(asker, here, change, kind=BROKER) == 0
-    for _ in range(500):
+
+    def told() -> tuple[str | None, int]:
         (entry,) = describe(asker, here, ["log.cleaner.threads"], kind=BROKER).configs
-        if entry.value == "2":
-            break
-    assert (entry.value, entry.config_source) == ("2", FROM_DYNAMIC_BROKER)
+        return entry.value, entry.config_source
+
+    until(lambda: told() == ("2", FROM_DYNAMIC_BROKER), "the setting has changed")
     assert alter(asker, here, [("log.cleaner.threads", DELETE, None)], kind=BROKER) == 0
 
 

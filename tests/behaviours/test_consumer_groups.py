@@ -28,7 +28,7 @@ from odradek.protocol.messages.topics import (
 )
 from odradek.protocol.types import TopicPartition
 
-from tests.behaviours.asking import Asker
+from tests.behaviours.asking import Asker, until
 from tests.behaviours.consumer_asking import Consumer
 from tests.behaviours.group_asking import TRANSIENT, Member
 
@@ -43,11 +43,13 @@ ALL_SIX = [0, 1, 2, 3, 4, 5]
 def coordinator(port: int) -> int:
     """The port again, once the coordinators' topic is there and led."""
     with Member(port, "any") as somebody, Consumer(port, "any", "m") as consumer:
-        for _ in range(400):
+
+        def is_there() -> bool:
             is_found = somebody.find().error_code == 0
-            if is_found and consumer.describe().error_code not in (*TRANSIENT, 15, 16):
-                return port
-    raise AssertionError("there is no coordinator")
+            return is_found and consumer.describe().error_code not in (*TRANSIENT, 15, 16)
+
+        until(is_there, "there is a coordinator")
+    return port
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from odradek.protocol.messages.groups import (
 )
 from odradek.protocol.types import TopicPartition
 
-from tests.behaviours.asking import Asker
+from tests.behaviours.asking import Asker, until
 from tests.behaviours.group_asking import TRANSIENT, Member
 
 NewMember = Callable[..., Member]
@@ -34,11 +34,13 @@ NewMember = Callable[..., Member]
 def coordinator(port: int) -> int:
     """The port again, once the coordinators' topic is there."""
     with Member(port, "any") as somebody:
-        for _ in range(400):
-            found = somebody.find()
-            if found.error_code == 0 and somebody.describe().error_code not in TRANSIENT:
-                return port
-    raise AssertionError("there is no coordinator")
+
+        def is_there() -> bool:
+            is_found = somebody.find().error_code == 0
+            return is_found and somebody.describe().error_code not in TRANSIENT
+
+        until(is_there, "there is a coordinator")
+    return port
 
 
 @pytest.fixture

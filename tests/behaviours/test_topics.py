@@ -20,7 +20,7 @@ from odradek.protocol.messages.topics import (
 )
 from odradek.protocol.types import random_id
 
-from tests.behaviours.asking import Asker, batch
+from tests.behaviours.asking import Asker, batch, until
 from tests.behaviours.bad_input import ILLEGAL_NAMES
 
 
@@ -199,10 +199,7 @@ def partitions_of(asker: Asker, name: str) -> int:
 
 def test_a_topic_can_grow(asker: Asker, topic: str) -> None:
     assert grow(asker, topic, 3).error_code == 0
-    for _ in range(200):
-        if partitions_of(asker, topic) == 3:
-            break
-    assert partitions_of(asker, topic) == 3
+    until(lambda: partitions_of(asker, topic) == 3, "it has three partitions")
     assert grow(asker, topic, 4, validate_only=True).error_code == 0
     assert partitions_of(asker, topic) == 3
 
@@ -237,12 +234,8 @@ def test_a_deleted_topic_goes_and_its_name_is_free_again(asker: Asker, topic: st
     asker.produce(topic, batch())
     answer = asker.ask(DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000), 4)
     assert [(r.name, r.error_code) for r in answer.responses] == [(topic, 0)]
-    for _ in range(500):
-        if not exists(asker, topic):
-            break
-    assert not exists(asker, topic)
-    while asker.create(topic).error_code == Errors.TOPIC_ALREADY_EXISTS:
-        pass
+    until(lambda: not exists(asker, topic), "it is gone")
+    until(lambda: asker.create(topic).error_code != Errors.TOPIC_ALREADY_EXISTS, "its name is free")
     assert asker.list_offset(topic, -1).offset == 0
 
 
