@@ -9,12 +9,15 @@ from odradek.client.connection import ConnectionOptions, open_connection
 from odradek.client.retry import until_done
 from odradek.client.settings import ClientSettings, configured
 from odradek.protocol.errors import Errors, KafkaError
-from odradek.protocol.messages.fetch import FetchRequest
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
+from tests.integration.client_room import make_topic
 from tests.support.network import HOST, free_port
 
 Fresh = Callable[[str], str]
+
+FETCH_BY_NAME = 12
 
 
 def address(bootstrap: str) -> tuple[str, int]:
@@ -50,13 +53,19 @@ def test_requests_that_wait_fail_when_the_connection_is_closed(bootstrap: str) -
         asyncio.run(run())
 
 
-def test_silence_ends_the_connection(bootstrap: str) -> None:
+def test_silence_ends_the_connection(bootstrap: str, fresh: Fresh) -> None:
     async def run() -> None:
+        # Only a fetch of something is kept waiting; one of nothing is answered at once.
+        nothing_yet = FetchTopic(
+            topic=await make_topic(bootstrap, fresh("silent")),
+            partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)],
+        )
+        waits = FetchRequest(
+            max_wait_ms=30_000, min_bytes=1, topics=[nothing_yet], session_epoch=-1
+        )
         connection = await open_connection(*address(bootstrap), ConnectionOptions())
-        waits = FetchRequest(max_wait_ms=5000, min_bytes=1, topics=[], session_epoch=-1)
-        first = connection.send(ask_topics(), timeout_s=5)
-        await first
-        silent = connection.send(waits, timeout_s=0.0)
+        await connection.send(ask_topics(), timeout_s=30)
+        silent = connection.send(waits, version=FETCH_BY_NAME, timeout_s=0.0)
         with pytest.raises(KafkaError) as caught:
             await silent
         assert caught.value.error is Errors.REQUEST_TIMED_OUT

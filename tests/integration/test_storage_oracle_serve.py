@@ -162,6 +162,8 @@ def let_kafka_take_over(
         filler.fill_plain()
         filler.fill_idempotent()
         filler.fill_compacted()
+        # Else it may compact what it has just served, before it stops.
+        wait_for_chores(kafka.log_dir, kafka.process)
         with_more = consume_all(kafka.bootstrap, TOPICS)
     with Odradek(kafka.log_dir, settings={"log.cleaner.enable": "false"}) as odradek:
         served_again = consume_all(odradek.bootstrap, TOPICS)
