@@ -49,6 +49,7 @@ def fresh() -> Callable[[str], str]:
     return lambda kind: f"{kind}-{run}-{next(_numbers)}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "server" in getattr(item, "fixturenames", ()):

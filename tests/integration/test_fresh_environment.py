@@ -20,8 +20,8 @@ THEIR_PACKAGES = ("pytest", "pytest-xdist", "confluent-kafka")
 ADDRESS = "localhost:9092"
 SECONDS = 240
 
-# The environment is made of packages from the registry, however far that is.
-pytestmark = pytest.mark.timeout(1200)
+# The environment is made once, of packages from the registry, however far that is.
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("fresh environment")]
 
 
 class Project:
