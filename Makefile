@@ -28,10 +28,10 @@ sim: .dev ## a thousand stories of a simulated cluster under faults (docs/simula
 	@$(PYTEST) -n 2 tests/sim
 
 test-spark: setup ## sources, sinks and jobs on a real Spark
-	@$(PYTEST) tests/spark
+	@$(PYTEST) $(SIDE_BY_SIDE) tests/spark
 
 test-suites: setup ## other people's test suites, those that take minutes
-	@$(PYTEST) tests/conformance
+	@$(PYTEST) -n 4 --dist loadgroup tests/conformance
 
 docker-test: .dev ## build the images and show them at work, as root (docs/docker.md)
 	@docker/verify $(ARGS)

@@ -9,7 +9,6 @@ stand the totals of other people's test suites, as `tests/conformance` has writt
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from odradek.protocol.messages.versions import (
 from odradek.protocol.registry import API_KEYS, api
 
 from tests.conformance.clusters import PROFILES
-from tests.conformance.results import Outcome, Row, load
+from tests.conformance.results import load, totals
 from tests.conformance.suites import SUITES
 from tests.support.processes import Process
 from tests.support.raw_client import RawClient
@@ -100,29 +99,25 @@ _SUITES_HEAD = """\
 
 `make conformance` brings these suites from their registries and runs them. What a test does on
 Apache Kafka 3.9 is written down in `tests/conformance/expected`: one that passes there must pass
-here. Not counted against us are tests of what Odradek does not have yet, named in the last column.
+here. Not counted against us are tests of what Odradek does not have yet, named as the others.
+Runs says how often, in a row, every test of the suite has ended in the same way on Odradek.
 
-| suite | version | brokers | tests | pass on Kafka 3.9 | of these on Odradek | the others |
-|---|---|--:|--:|--:|--:|---|"""
+| suite | version | brokers | tests | pass on Kafka 3.9 | of these on Odradek | the others | runs |
+|---|---|--:|--:|--:|--:|---|--:|"""
 
 
 def suite_totals() -> list[str]:
     lines = [_SUITES_HEAD]
     for suite in SUITES.values():
-        rows = load(suite.name).values()
-        right = [row for row in rows if row.kafka is Outcome.PASSED]
-        same = [row for row in right if row.odradek is Outcome.PASSED]
-        others = _excuses([row for row in right if row not in same])
-        lines.append(
-            f"| {suite.name} | {suite.version} | {PROFILES[suite.profile].brokers} "
-            f"| {len(rows)} | {len(right)} | {len(same)} | {others} |"
-        )
+        expected = load(suite.name)
+        for profile in sorted(expected.profiles):
+            sums = totals(expected, profile)
+            others = ", ".join(f"{count} {excuse}" for excuse, count in sums.excuses.items())
+            lines.append(
+                f"| {suite.name} | {suite.version} | {PROFILES[profile].brokers} | {sums.tests} "
+                f"| {sums.right} | {sums.same} | {others} | {sums.runs} |"
+            )
     return lines
-
-
-def _excuses(rows: Sequence[Row]) -> str:
-    counts = Counter(row.excuse or "unexplained" for row in rows)
-    return ", ".join(f"{count} {excuse}" for excuse, count in counts.most_common())
 
 
 def _users(name: str, seen: Usage) -> str:

@@ -9,6 +9,7 @@ always speak of the same things. Everything that is downloaded lies in one cache
     <cache>/kafka-clients/<version>/    the same for old releases of the Java client alone
     <cache>/spark-connector/libs/*.jar  Spark's Kafka connector and what it needs
     <cache>/clients/<name>/             a program of tests or benchmarks, built from its sources
+    <cache>/conformance/<suite>/        a suite of other people's tests, built where it must be
     <cache>/m2/                         Maven's own repository
 """
 
@@ -44,6 +45,7 @@ class Tool:
     minimum: tuple[int, ...]
     packages: tuple[str, ...]
     purpose: str
+    headers: tuple[str, ...] = ()  # of C++ libraries, which are no commands
 
 
 TOOLS = (
@@ -52,6 +54,15 @@ TOOLS = (
     Tool("go", ("go",), "version", (1, 21), ("golang-go",), "Go clients"),
     Tool("node", ("node", "npm"), "--version", (18,), ("nodejs", "npm"), "JavaScript clients"),
     Tool("kcat", ("kcat",), None, (), ("kcat",), "the command-line client"),
+    Tool(
+        "c++",
+        ("g++", "make"),
+        None,
+        (),
+        ("g++", "make", "rapidjson-dev", "libssl-dev", "libzstd-dev", "zlib1g-dev"),
+        "librdkafka's tests",
+        headers=("rapidjson/document.h", "openssl/ssl.h", "zstd.h", "zlib.h"),
+    ),
 )
 
 
@@ -154,11 +165,23 @@ def version_in(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in found.group().split(".")) if found else ()
 
 
+def has_header(header: str) -> bool:
+    """Whether the C++ compiler finds it."""
+    question = f"#if !__has_include(<{header}>)\n#error\n#endif\n"
+    asked = subprocess.run(
+        ["g++", "-E", "-x", "c++", "-"], input=question, capture_output=True, text=True, timeout=60
+    )
+    return asked.returncode == 0
+
+
 def whats_wrong_with(tool: Tool) -> str | None:
     """None when the tool is there and new enough, else one sentence."""
     for command in tool.commands:
         if shutil.which(command) is None:
             return f"{tool.name} ({tool.purpose}) is missing: there is no command {command}."
+    for header in tool.headers:
+        if not has_header(header):
+            return f"{tool.name} ({tool.purpose}) is incomplete: there is no {header}."
     if tool.version_flag is None:
         return None
     asked = subprocess.run(

@@ -26,6 +26,8 @@ from scripts.parts import (
     whats_wrong_with,
 )
 from scripts.steps import run_or_explain, say
+from tests.conformance.downloads import Unavailable
+from tests.conformance.suites import SUITES
 
 Coordinates = tuple[str, str, str]  # group, artifact, version
 
@@ -127,6 +129,18 @@ def fetch_jars(name: str, libs: Path, wanted: list[Coordinates]) -> None:
         say(f"{name}: {jars} jars in {time.monotonic() - started:.0f} s")
 
 
+def bring_suites() -> None:
+    """Other people's test suites; librdkafka's is compiled, which takes minutes."""
+    for suite in SUITES.values():
+        if reasons := [reason for part in suite.needs if (reason := whats_missing(part))]:
+            say(f"no {suite.name}: {reasons[0]}")
+            continue
+        try:
+            suite.bring()
+        except Unavailable as reason:
+            say(f"no {suite.name}: {reason}")
+
+
 def main() -> int:
     folder: Path = cache_dir()
     folder.mkdir(parents=True, exist_ok=True)
@@ -142,6 +156,7 @@ def main() -> int:
         whats_missing.cache_clear()
         for build in BUILDS:
             client_builds.build(build)
+        bring_suites()
     return 0
 
 

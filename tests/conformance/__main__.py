@@ -4,24 +4,26 @@
     python -m tests.conformance --suite kgo --on kafka --keep
                                                              renew what Kafka 3.9 does
     python -m tests.conformance --suite librdkafka --only 0081 --on 127.0.0.1:9092
+    python -m tests.conformance --suite librdkafka --profile P1 --side-by-side 3
 
-Each run leaves a table in build/conformance/<suite>.json and .md, and the logs of the suite
-beside it. The status is 1 when a test that passes on Kafka does not pass.
+Each run leaves tables in build/conformance, <suite>.json and one <suite>-<profile>.md for each
+profile, and the logs of the suite beside them. The status is 1 when a test that passes on Kafka
+does not pass. With --keep, what is seen on Odradek or Kafka becomes what is written down.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import click
 
 from tests.conformance.clusters import PROFILES
 from tests.conformance.results import (
     EXPECTED,
+    Expected,
     Result,
     as_json,
     as_markdown,
     load,
-    noted,
     summary,
     troubles,
 )
@@ -30,45 +32,62 @@ from tests.conformance.suite import Suite
 from tests.conformance.suites import SUITES
 
 
-def teller(suite: Suite, *, profile: str, on: str, keep: bool) -> Callable[[Result], None]:
+class Notes:
     """Says each result and writes it down: a run that is cut short has still said something."""
-    seen: list[Result] = []
 
-    def tell(result: Result) -> None:
+    def __init__(self, suite: Suite, profile: str, *, on: str, keep: bool) -> None:
+        self._suite = suite
+        self._profile = profile
+        self._on_kafka = on == "kafka"
+        self._folders = (BUILD, EXPECTED) if keep else (BUILD,)
+        self._expected: Expected = load(suite.name)
+
+    def take(self, result: Result) -> None:
         print(f"{result.seconds:7.1f} s  {result.outcome:7}  {result.test}", flush=True)
-        seen.append(result)
-        table = noted(load(suite.name), seen, on_kafka=on == "kafka")
-        text = as_json(suite.name, suite.version, profile, table)
-        for folder in (BUILD, EXPECTED) if keep else (BUILD,):
+        suite, profile = self._suite, self._profile
+        self._expected = self._expected.noted(profile, result, on_kafka=self._on_kafka)
+        for folder in self._folders:
+            text = as_json(suite.name, suite.version, self._expected)
             (folder / f"{suite.name}.json").write_text(text)
-        (BUILD / f"{suite.name}.md").write_text(as_markdown(suite.name, suite.version, table))
-
-    return tell
+        table = as_markdown(suite.name, suite.version, profile, self._expected)
+        (BUILD / f"{suite.name}-{profile}.md").write_text(table)
 
 
 @click.command(help=__doc__)
 @click.option("--suite", "names", multiple=True, type=click.Choice(list(SUITES)))
 @click.option("--on", default="odradek", help="odradek, kafka, kafka4 or HOST:PORT")
-@click.option("--profile", type=click.Choice(list(PROFILES)), help="the suite's own unless given")
+@click.option("--profile", "profiles", multiple=True, type=click.Choice(list(PROFILES)))
 @click.option("--only", multiple=True, help="a test, as the suite names it; repeatable")
+@click.option("--side-by-side", default=1, help="on so many clusters at once, where tests allow it")
 @click.option("--keep", is_flag=True, help="write what is seen into tests/conformance/expected")
 def main(
-    names: tuple[str, ...], on: str, profile: str | None, only: tuple[str, ...], keep: bool
+    names: Sequence[str],
+    on: str,
+    profiles: Sequence[str],
+    only: Sequence[str],
+    side_by_side: int,
+    keep: bool,
 ) -> None:
-    failed = False
+    if keep and on not in ("odradek", "kafka"):
+        raise click.UsageError("only what is seen on odradek or kafka can be kept")
+    wrong: list[str] = []
     for name in names or SUITES:
-        suite = SUITES[name]
-        wanted = profile or suite.profile
-        known = load(suite.name)
-        tell = teller(suite, profile=wanted, on=on, keep=keep)
-        results = run_suite(suite, on=on, profile=wanted, only=only, tell=tell)
-        print(f"{name} on {on}: {summary(results)}")
-        if on == "kafka":
-            continue
-        wrong = troubles(known, results, whole=not only)
-        failed = failed or bool(wrong)
-        print("\n\n".join(wrong))
-    sys.exit(1 if failed else 0)
+        for profile in profiles or PROFILES:
+            suite, known = SUITES[name], load(name)
+            results = run_suite(
+                suite,
+                on=on,
+                profile=profile,
+                only=only,
+                side_by_side=side_by_side,
+                known=known.table(profile),
+                tell=Notes(suite, profile, on=on, keep=keep).take,
+            )
+            print(f"{name} on {on}, {profile}: {summary(results)}", flush=True)
+            if on != "kafka":
+                wrong += troubles(known, profile, results, asked=only)
+    print("\n\n".join(wrong))
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

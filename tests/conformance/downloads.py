@@ -11,10 +11,12 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from scripts.parts import cache_dir
+from scripts.steps import say
 
 SHIMS = Path(__file__).parent / "shims"
 BUILD_SECONDS = 1800.0
@@ -35,8 +37,11 @@ def bring(name: str, make: Callable[[Path], None], *, shims: Sequence[str] = ())
         partial = folder.with_name(f"{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
+        say(f"bringing {name}")
+        started = time.monotonic()
         make(partial)
         partial.rename(folder)
+        say(f"{name}: brought in {time.monotonic() - started:.0f} s")
     return folder
 
 

@@ -257,4 +257,5 @@ SUITE = Suite(
     fetch,
     run_tests,
     needs=(f"kafka-{KAFKA_ON_ZOOKEEPER}",),
+    tests=tuple(WORKERS),
 )

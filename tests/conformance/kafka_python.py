@@ -3,7 +3,7 @@
 They come in the source package, together with the client itself, which is used in place of the
 one in our environment. Left out are the tests that start brokers of their own for SASL and TLS.
 A race in the client, which fails a test on every broker now and then, is closed by a plugin
-(`shims/settled_metadata.py`).
+(`shims/settled_metadata.py`); another gives topics as many replicas as there are brokers.
 """
 
 import os
@@ -20,7 +20,8 @@ from tests.conformance.suite import Job, Suite
 VERSION = "3.0.12"
 TEST_SECONDS = 180
 SUITE_SECONDS = 1800
-SHIMS_USED = ("service.py", "settled_metadata.py")
+PLUGINS = ("settled_metadata", "replicas")
+SHIMS_USED = ("service.py", *(f"{name}.py" for name in PLUGINS))
 LEFT_OUT = ("test_ssl_integration.py", "test_sasl_integration.py")
 
 
@@ -44,7 +45,7 @@ def run_tests(job: Job) -> Iterator[Result]:
     report = job.logs / "report.xml"
     command = [
         *(sys.executable, "-m", "pytest", "test/integration", "-q", "-p", "no:odradek"),
-        *("-p", "test.settled_metadata"),
+        *(word for name in PLUGINS for word in ("-p", f"test.{name}")),
         *("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore"),
         *(f"--ignore=test/integration/{name}" for name in LEFT_OUT),
         *(f"--timeout={TEST_SECONDS}", "-o", "log_level=WARNING", f"--junitxml={report}"),
@@ -54,6 +55,7 @@ def run_tests(job: Job) -> Iterator[Result]:
         "KAFKA_URI": f"kafka://{job.cluster.seeds[0]}",
         "KAFKA_VERSION": "3.9.0",
         "KAFKA_ROOT": ".",
+        "KAFKA_REPLICAS": str(min(3, len(job.cluster.seeds))),
         "PYTHONPATH": str(root),
     }
     with (job.logs / "pytest.log").open("w") as log:

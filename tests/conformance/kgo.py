@@ -55,4 +55,4 @@ def run_tests(job: Job) -> Iterator[Result]:
     )
 
 
-SUITE = Suite("kgo", VERSION, "P1", fetch, run_tests, needs=("go",))
+SUITE = Suite("kgo", VERSION, "P1", fetch, run_tests, needs=("go",), tests=TESTS)

@@ -14,7 +14,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from scripts.parts import KAFKA_ON_ZOOKEEPER, kafka_libs
@@ -28,8 +28,8 @@ ARCHIVE = "confluentinc-kafka-javascript-1.10.1.tgz"
 SECONDS = 600.0
 DETAIL_LINES = 25
 
-# What tells most about a broker comes first: a run that is cut short has said something.
-FIRST = "0001 0012 0017 0022 0030 0054 0059 0081 0090 0102 0103 0113 0129"
+# What tells most about a broker.
+QUICK = "0001 0012 0017 0022 0030 0054 0059 0081 0090 0102 0103 0113 0129"
 ALL = """
 0001 0002 0003 0005 0007 0008 0011 0012 0013 0014 0015 0016 0017 0018 0019 0020 0021 0022 0026 0029
 0030 0031 0033 0034 0035 0036 0038 0039 0040 0041 0042 0044 0045 0048 0049 0050 0051 0052 0053 0054
@@ -37,20 +37,33 @@ ALL = """
 0084 0085 0086 0088 0089 0090 0091 0092 0093 0094 0098 0099 0101 0102 0103 0109 0110 0112 0113 0114
 0115 0118 0119 0122 0123 0125 0127 0129 0130 0132 0137 0140
 """
-# One test of every admin request: told request by request, because it ends with the first failure.
-PARTS = {
-    "0081": """
-        CreateTopics DeleteTopics CreatePartitions DescribeConfigs AlterConfigs
-        IncrementalAlterConfigs DeleteRecords DeleteGroups ListConsumerGroups
-        DescribeConsumerGroups DeleteConsumerGroupOffsets ListConsumerGroupOffsets
-        AlterConsumerGroupOffsets DescribeTopics DescribeCluster ListOffsets unclean_destroy
-        UserScramCredentials CreateAcls DescribeAcls DeleteAcls
-    """,
+# Tests of many parts are told, and divided among clusters, part by part: they would end with the
+# first failure, and last for minutes. A part is what librdkafka calls a sub-test or a few of them.
+ADMIN = """
+CreateTopics DeleteTopics CreatePartitions DescribeConfigs AlterConfigs IncrementalAlterConfigs
+DeleteRecords DeleteGroups ListConsumerGroups DescribeConsumerGroups DeleteConsumerGroupOffsets
+ListConsumerGroupOffsets AlterConsumerGroupOffsets DescribeTopics DescribeCluster ListOffsets
+unclean_destroy UserScramCredentials CreateAcls DescribeAcls DeleteAcls
+"""
+REBALANCES = """
+a_assign_tests b_subscribe_with_cb_test c_subscribe_no_cb_test d_change_subscription_add_topic
+e_change_subscription_remove_topic f_assign_call_cooperative g_incremental_assign_call_eager
+h_delete_topic i_delete_topic_2 j_delete_topic_no_rb_callback k_add_partition l_unsubscribe
+m_unsubscribe_2 n_wildcard o_java_interop s_subscribe_when_rebalancing
+t_max_poll_interval_exceeded v_commit_during_rebalance x_incremental_rebalances
+"""
+VARIATIONS = [  # of u_multiple_subscription_changes
+    f"use_rebalance_cb: {with_callback}, subscription_variation: {variation}"
+    for with_callback in (0, 1)
+    for variation in (0, 1, 2)
+]
+PARTS: Mapping[str, Sequence[str]] = {
+    "0081": ADMIN.split(),
+    "0113": [*REBALANCES.split(), *VARIATIONS],
 }
+PREFIXES: Mapping[str, str] = {"0081": "do_test_"}  # of its sub-tests' names
 TESTS = tuple(
-    f"{number} {part}".strip()
-    for number in dict.fromkeys([*FIRST.split(), *ALL.split()])
-    for part in PARTS.get(number, "").split() or [""]
+    f"{number} {part}".strip() for number in ALL.split() for part in PARTS.get(number, [""])
 )
 
 # What the tests call of a Kafka distribution, and the class behind each.
@@ -115,7 +128,10 @@ def run_tests(job: Job) -> Iterator[Result]:
     }
     for test in job.only or TESTS:
         number, _, part = test.partition(" ")
-        wanted = {"TESTS": number, **({"SUBTESTS": f"do_test_{part}"} if part else {})}
+        wanted = {
+            "TESTS": number,
+            **({"SUBTESTS": PREFIXES.get(number, "") + part} if part else {}),
+        }
         yield _run_one(test, tests, {**environment, **wanted}, job.logs / f"{test}.log")
 
 
@@ -149,7 +165,7 @@ def outcome_in(output: str, status: int, part: str | None) -> Outcome:
     if status != 0:
         return Outcome.FAILED
     if part is not None:
-        has_run = re.search(rf"\[ {part}\S*.*: PASS", output) is not None
+        has_run = re.search(rf"\[ .*{re.escape(part)}.*: PASS", output) is not None
     else:
         has_run = "PASSED" in ROW.findall(output)
     return Outcome.PASSED if has_run else Outcome.SKIPPED
@@ -161,7 +177,10 @@ SUITE = Suite(
     "P3",
     fetch,
     run_tests,
-    needs=("node", f"kafka-{KAFKA_ON_ZOOKEEPER}"),
+    needs=("c++", "node", f"kafka-{KAFKA_ON_ZOOKEEPER}"),
     # Some tests count rebalances, and want consumers that start together in one generation.
     settings={"group.initial.rebalance.delay.ms": 1000},
+    tests=TESTS,
+    quick=tuple(test for test in TESTS if test.split()[0] in QUICK.split()),
+    pieces=3,
 )

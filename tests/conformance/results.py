@@ -1,13 +1,15 @@
 """What became of each test of a suite, here and on Apache Kafka, as data and as a table.
 
-`expected/<suite>.json` is committed: each test with what it does on Apache Kafka 3.9 and what it
-did on Odradek when the file was last renewed (`--keep`). The column of Kafka decides: a test that
-passes there must pass here, and a suite's own idea of right and wrong does not matter.
+`expected/<suite>.json` is committed: for each profile, each test with what it does on Apache Kafka
+3.9 and what it did on Odradek, as seen by runs with `--keep`. `runs` counts in how many runs on
+Odradek, one after the other, the test has ended in this way. The column of Kafka decides: a test
+that passes there must pass here, and a suite's own idea of right and wrong does not matter.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -31,114 +33,183 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One test as it is written down. `excuse` names what it needs and Odradek does not have."""
+    """One test on one profile as it is written down."""
 
     kafka: Outcome | None = None
+    kafka_seconds: float = 0.0
     odradek: Outcome | None = None
     seconds: float = 0.0
-    excuse: str = ""
+    runs: int = 0
 
-    @property
-    def must_pass(self) -> bool:
-        return self.kafka is Outcome.PASSED and not self.excuse
+    def noted(self, result: Result, *, on_kafka: bool) -> "Row":
+        """The row with what was just seen in the column of Kafka, or in that of Odradek."""
+        seconds = round(result.seconds, 1)
+        if on_kafka:
+            return replace(self, kafka=result.outcome, kafka_seconds=seconds)
+        runs = self.runs + 1 if self.odradek is result.outcome else 1
+        return replace(self, odradek=result.outcome, seconds=seconds, runs=runs)
 
 
 Table = Mapping[str, Row]
 
 
-def load(suite: str, folder: Path = EXPECTED) -> Table:
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """All that is written down of a suite: a table for each profile. An excuse names what a test
+    needs and Odradek does not have."""
+
+    excuses: Mapping[str, str] = field(default_factory=dict)
+    profiles: Mapping[str, Table] = field(default_factory=dict)
+
+    def table(self, profile: str) -> Table:
+        return self.profiles.get(profile, {})
+
+    def must_pass(self, profile: str, test: str) -> bool:
+        row = self.table(profile).get(test, Row())
+        return row.kafka is Outcome.PASSED and test not in self.excuses
+
+    def noted(self, profile: str, result: Result, *, on_kafka: bool) -> "Expected":
+        if result.test == CALM:
+            return self
+        table = dict(self.table(profile))
+        table[result.test] = table.get(result.test, Row()).noted(result, on_kafka=on_kafka)
+        return replace(self, profiles={**self.profiles, profile: table})
+
+
+def load(suite: str, folder: Path = EXPECTED) -> Expected:
     path = folder / f"{suite}.json"
     if not path.exists():
-        return {}
-    return {
-        test: Row(
-            kafka=Outcome(row["kafka"]) if "kafka" in row else None,
-            odradek=Outcome(row["odradek"]) if "odradek" in row else None,
-            seconds=row.get("seconds", 0.0),
-            excuse=row.get("excuse", ""),
-        )
-        for test, row in json.loads(path.read_text())["tests"].items()
+        return Expected()
+    data = json.loads(path.read_text())
+    tables = {
+        profile: {
+            test: Row(
+                kafka=Outcome(said["kafka"]) if "kafka" in said else None,
+                kafka_seconds=said.get("kafka_seconds", 0.0),
+                odradek=Outcome(said["odradek"]) if "odradek" in said else None,
+                seconds=said.get("seconds", 0.0),
+                runs=said.get("runs", 0),
+            )
+            for test, said in table.items()
+        }
+        for profile, table in data["profiles"].items()
     }
+    return Expected(data["excuses"], tables)
 
 
-def noted(table: Table, results: Iterable[Result], *, on_kafka: bool) -> Table:
-    """The table with what was just seen in the column of Kafka, or in that of Odradek."""
-    rows = dict(table)
-    for result in results:
-        if result.test == CALM:
-            continue
-        before = rows.get(result.test, Row())
-        rows[result.test] = Row(
-            kafka=result.outcome if on_kafka else before.kafka,
-            odradek=before.odradek if on_kafka else result.outcome,
-            seconds=before.seconds if on_kafka else round(result.seconds, 1),
-            excuse=before.excuse,
-        )
-    return dict(sorted(rows.items()))
+def as_json(suite: str, version: str, expected: Expected) -> str:
+    """A line for each test, so that a change shows what has changed."""
+    tables = {
+        profile: {test: _said(row) for test, row in sorted(table.items())}
+        for profile, table in sorted(expected.profiles.items())
+    }
+    text = {profile: _lines(table, 2) for profile, table in tables.items()}
+    return (
+        f'{{\n "suite": "{suite}",\n "version": "{version}",\n'
+        f' "excuses": {_lines(expected.excuses, 1)},\n'
+        ' "profiles": {\n'
+        + ",\n".join(f'  "{profile}": {lines}' for profile, lines in text.items())
+        + "\n }\n}\n"
+    )
 
 
-def troubles(table: Table, results: Sequence[Result], *, whole: bool) -> list[str]:
+def _said(row: Row) -> Mapping[str, str | float]:
+    return {name: value for name, value in asdict(row).items() if value}
+
+
+def _lines(entries: Mapping[str, object], depth: int) -> str:
+    """An object with each entry on a line of its own."""
+    if not entries:
+        return "{}"
+    indent = " " * depth
+    lines = (
+        f"{indent} {json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in entries.items()
+    )
+    return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+
+
+def troubles(
+    expected: Expected, profile: str, results: Sequence[Result], *, asked: Sequence[str] = ()
+) -> list[str]:
     """What is wrong with a run on Odradek, a sentence or a failure each; nothing when all is well.
 
-    A test that passes on Kafka must pass. A test that is not in the table has never been held
-    against Kafka: no suite may grow unnoticed. And of a whole suite no test may get lost.
+    A test that passes on Kafka must pass. A test that Kafka's column does not know has never been
+    held against Kafka: no suite may grow unnoticed. And no test that was asked for may get lost,
+    nor any of the whole suite where none was named.
     """
+    table = expected.table(profile)
     seen = {result.test for result in results}
-    lost = [test for test, row in table.items() if row.must_pass and test not in seen]
     return [
         *(
             f"{result.test}: {result.outcome}\n{result.detail}"
             for result in results
-            if result.outcome is not Outcome.PASSED and _must_pass(table, result)
+            if result.outcome is not Outcome.PASSED
+            and (result.test == CALM or expected.must_pass(profile, result.test))
         ),
-        *(f"{r.test}: not in the table" for r in results if r.test not in (*table, CALM)),
-        *(f"{test}: did not run" for test in lost if whole),
+        *(
+            f"{test}: never run on Kafka"
+            for test in sorted(seen - {CALM})
+            if table.get(test, Row()).kafka is None
+        ),
+        *(
+            f"{test}: did not run"
+            for test in table
+            if expected.must_pass(profile, test)
+            and test not in seen
+            and (not asked or belongs_to(test, asked))
+        ),
     ]
 
 
-def _must_pass(table: Table, result: Result) -> bool:
-    return result.test == CALM or table.get(result.test, Row()).must_pass
+def belongs_to(test: str, asked: Sequence[str]) -> bool:
+    """A test is asked for by its name, or by that of the test that it is below of."""
+    return test in asked or test.partition("/")[0] in asked
 
 
-def as_json(suite: str, version: str, profile: str, table: Table) -> str:
-    tests = {
-        test: {
-            name: value
-            for name, value in (
-                ("kafka", row.kafka),
-                ("odradek", row.odradek),
-                ("seconds", row.seconds),
-                ("excuse", row.excuse),
-            )
-            if value or name == "seconds"
-        }
-        for test, row in table.items()
-    }
-    head = {"suite": suite, "version": version, "profile": profile}
-    return json.dumps({**head, "tests": tests}, indent=1, ensure_ascii=False) + "\n"
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A suite on one profile in a few numbers."""
+
+    tests: int
+    right: int  # pass on Kafka
+    same: int  # and on Odradek
+    excuses: Mapping[str, int]  # of the others
+    runs: int  # in so many runs, one after the other, every test has ended in the same way
 
 
-def as_markdown(suite: str, version: str, table: Table) -> str:
+def totals(expected: Expected, profile: str) -> Totals:
+    table = expected.table(profile)
+    right = {test: row for test, row in table.items() if row.kafka is Outcome.PASSED}
+    others = {test: row for test, row in right.items() if row.odradek is not Outcome.PASSED}
+    return Totals(
+        tests=len(table),
+        right=len(right),
+        same=len(right) - len(others),
+        excuses=Counter(
+            expected.excuses.get(test, "unexplained" if row.odradek else "not run")
+            for test, row in others.items()
+        ),
+        runs=min((row.runs for row in table.values()), default=0),
+    )
+
+
+def as_markdown(suite: str, version: str, profile: str, expected: Expected) -> str:
+    table, sums = expected.table(profile), totals(expected, profile)
     lines = [
-        f"# {suite} {version}",
+        f"# {suite} {version} on {profile}",
         "",
-        totals(table),
+        f"{sums.tests} tests, {sums.right} pass on Kafka 3.9, of these {sums.same} on Odradek.",
         "",
-        "| test | Kafka 3.9 | Odradek | seconds | |",
-        "|---|---|---|--:|---|",
+        "| test | Kafka 3.9 | seconds | Odradek | seconds | runs | |",
+        "|---|---|--:|---|--:|--:|---|",
         *(
-            f"| {test} | {row.kafka or ''} | {row.odradek or ''} | {row.seconds:.1f} "
-            f"| {row.excuse} |"
-            for test, row in table.items()
+            f"| {test} | {row.kafka or ''} | {row.kafka_seconds:.1f} | {row.odradek or ''} "
+            f"| {row.seconds:.1f} | {row.runs} | {expected.excuses.get(test, '')} |"
+            for test, row in sorted(table.items())
         ),
     ]
     return "\n".join([*lines, ""])
-
-
-def totals(table: Table) -> str:
-    passing = [row for row in table.values() if row.kafka is Outcome.PASSED]
-    same = sum(row.odradek is Outcome.PASSED for row in passing)
-    return f"{len(table)} tests, {len(passing)} pass on Kafka 3.9, of these {same} on Odradek."
 
 
 def summary(results: Sequence[Result]) -> str:

@@ -22,8 +22,11 @@ class Job:
 class Suite:
     name: str
     version: str
-    profile: str  # the one that its results are written down for
+    profile: str  # the one of the quick part; all of it is run on all
     bring: Callable[[], Path]
     run: Callable[[Job], Iterator[Result]]
     needs: tuple[str, ...] = ()  # parts, as tests.support.parts knows them
     settings: Mapping[str, object] = field(default_factory=dict)
+    tests: tuple[str, ...] = ()  # where they can be divided among clusters, each by its name
+    quick: tuple[str, ...] = ()  # those of the part that runs quickly, if not all do
+    pieces: int = 1  # into how many the quick part is divided

@@ -1,6 +1,7 @@
 """How the results of a suite are read and judged."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from tests.conformance.go_tests import results_in
@@ -8,61 +9,89 @@ from tests.conformance.kafka_python import results_in as results_in_junit
 from tests.conformance.librdkafka import outcome_in
 from tests.conformance.results import (
     CALM,
+    Expected,
     Outcome,
     Result,
     Row,
-    Table,
+    Totals,
     as_json,
     load,
-    noted,
     totals,
     troubles,
 )
 
 PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
-TABLE: Table = {
-    "both": Row(kafka=PASSED, odradek=PASSED, seconds=1.5),
-    "fails everywhere": Row(kafka=FAILED, odradek=FAILED),
-    "acls": Row(kafka=PASSED, odradek=FAILED, excuse="needs ACLs"),
-}
+EXPECTED = Expected(
+    excuses={"acls": "needs ACLs"},
+    profiles={
+        "P1": {
+            "both": Row(kafka=PASSED, kafka_seconds=2.5, odradek=PASSED, seconds=1.5, runs=2),
+            "fails everywhere": Row(kafka=FAILED, odradek=FAILED, runs=1),
+            "acls": Row(kafka=PASSED, odradek=FAILED, runs=3),
+        },
+        "P3": {"both": Row(kafka=FAILED)},
+    },
+)
+GOOD = Result("both", PASSED, 1)
 
 
 def test_only_a_test_that_passes_on_kafka_can_fail_here() -> None:
-    results = [Result("both", PASSED, 1), Result("fails everywhere", FAILED, 1)]
-    assert troubles(TABLE, [*results, Result("acls", FAILED, 1)], whole=True) == []
-    assert troubles(TABLE, [Result("both", FAILED, 1, "why")], whole=True) == ["both: failed\nwhy"]
+    results = [GOOD, Result("fails everywhere", FAILED, 1), Result("acls", FAILED, 1)]
+    assert troubles(EXPECTED, "P1", results) == []
+    bad = Result("both", FAILED, 1, "why")
+    assert troubles(EXPECTED, "P1", [bad]) == ["both: failed\nwhy"]
+
+
+def test_each_profile_has_its_own_right_and_wrong() -> None:
+    assert troubles(EXPECTED, "P3", [Result("both", FAILED, 1)]) == []
 
 
 def test_a_skipped_test_has_not_passed() -> None:
-    assert troubles(TABLE, [Result("both", SKIPPED, 1)], whole=False) == ["both: skipped\n"]
+    assert troubles(EXPECTED, "P1", [Result("both", SKIPPED, 1)]) == ["both: skipped\n"]
 
 
 def test_no_test_gets_lost_and_none_comes_unnoticed() -> None:
-    assert troubles(TABLE, [], whole=True) == ["both: did not run"]
-    assert troubles(TABLE, [], whole=False) == []
-    new = [Result("both", PASSED, 1), Result("new", PASSED, 1)]
-    assert troubles(TABLE, new, whole=True) == ["new: not in the table"]
+    assert troubles(EXPECTED, "P1", []) == ["both: did not run"]
+    assert troubles(EXPECTED, "P1", [], asked=["both"]) == ["both: did not run"]
+    assert troubles(EXPECTED, "P1", [], asked=["acls"]) == []
+    new = [GOOD, Result("new", PASSED, 1)]
+    assert troubles(EXPECTED, "P1", new) == ["new: never run on Kafka"]
+
+
+def test_a_test_is_asked_for_by_the_name_above_it() -> None:
+    below = Expected(profiles={"P1": {"TestA/range/848": Row(kafka=PASSED)}})
+    assert troubles(below, "P1", [], asked=["TestA"]) == ["TestA/range/848: did not run"]
 
 
 def test_an_alarm_of_a_broker_is_a_failure() -> None:
-    results = [Result("both", PASSED, 1), Result(CALM, FAILED, 0, "Traceback")]
-    assert troubles(TABLE, results, whole=True) == [f"{CALM}: failed\nTraceback"]
+    results = [GOOD, Result(CALM, FAILED, 0, "Traceback")]
+    assert troubles(EXPECTED, "P1", results) == [f"{CALM}: failed\nTraceback"]
 
 
-def test_a_table_survives_its_file(tmp_path: Path) -> None:
-    (tmp_path / "suite.json").write_text(as_json("suite", "1", "P1", TABLE))
-    assert load("suite", tmp_path) == TABLE
-    assert load("another", tmp_path) == {}
-    assert totals(TABLE) == "3 tests, 2 pass on Kafka 3.9, of these 1 on Odradek."
+def test_what_is_expected_survives_its_file(tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text(as_json("suite", "1", EXPECTED))
+    assert load("suite", tmp_path) == EXPECTED
+    assert load("another", tmp_path) == Expected()
 
 
-def test_each_run_writes_its_own_column_and_leaves_excuses() -> None:
-    seen = noted(TABLE, [Result("acls", PASSED, 2.04), Result(CALM, PASSED, 0)], on_kafka=False)
-    assert seen["acls"] == Row(kafka=PASSED, odradek=PASSED, seconds=2.0, excuse="needs ACLs")
-    assert noted(TABLE, [Result("both", FAILED, 9)], on_kafka=True)["both"] == Row(
-        kafka=FAILED, odradek=PASSED, seconds=1.5
+def test_totals_count_what_kafka_passes_and_the_runs_of_every_test() -> None:
+    assert totals(EXPECTED, "P1") == Totals(
+        tests=3, right=2, same=1, excuses={"needs ACLs": 1}, runs=1
     )
-    assert CALM not in seen
+
+
+def test_each_run_writes_its_own_column() -> None:
+    row = Row(kafka=PASSED, kafka_seconds=2.5, odradek=PASSED, seconds=1.5, runs=2)
+    on_kafka = EXPECTED.noted("P1", Result("both", FAILED, 9), on_kafka=True)
+    assert on_kafka.table("P1")["both"] == replace(row, kafka=FAILED, kafka_seconds=9)
+    here = EXPECTED.noted("P1", Result("both", PASSED, 2.04), on_kafka=False)
+    assert here.table("P1")["both"] == replace(row, seconds=2.0, runs=3)
+    assert EXPECTED.noted("P1", Result(CALM, PASSED, 0), on_kafka=False) == EXPECTED
+
+
+def test_another_outcome_begins_the_count_of_runs_again() -> None:
+    here = EXPECTED.noted("P1", Result("acls", PASSED, 2), on_kafka=False)
+    assert here.table("P1")["acls"].runs == 1
 
 
 def test_go_tests_are_told_by_the_tests_below_them() -> None:

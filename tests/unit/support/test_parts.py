@@ -67,6 +67,15 @@ def test_a_tool_is_missing_too_old_or_right() -> None:
     assert "no command no-such-python" in (whats_wrong_with(tool("no-such-python", 3)) or "")
 
 
+def test_a_tool_without_its_headers_is_incomplete() -> None:
+    def tool(header: str) -> Tool:
+        return Tool("c++", ("g++",), None, (), ("g++",), "tests", headers=(header,))
+
+    parts.require("c++")
+    assert whats_wrong_with(tool("vector")) is None
+    assert "there is no no/such.h" in (whats_wrong_with(tool("no/such.h")) or "")
+
+
 def test_packages_whose_command_is_there_are_not_installed_again() -> None:
     half_there = Tool("node", ("no-such-node", "sh"), None, (), ("no-such-node", "sh"), "tests")
     assert packages_for([half_there]) == ["no-such-node"]
