@@ -4,7 +4,7 @@ Twelve partitions, four replicas, two of them enough, acks=all; clients, brokers
 this machine, so a round loads every core and CPU time says more than throughput. The two clusters
 take turns, each round on a topic of its own, after Kafka's were warmed up. Then: how long writers
 wait when a leader is killed, and what a follower costs that has a thousand partitions and nothing
-to do.
+to do. `--only failover,idle` runs some parts.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from confluent_kafka import Producer
@@ -175,17 +175,23 @@ def idle_row(seconds: float) -> Row:
     )
 
 
-def rows(*, quick: bool) -> Iterator[Row]:
+PARTS = ("replication", "failover", "idle")
+
+
+def rows(chosen: Collection[str], *, quick: bool) -> Iterator[Row]:
     effort = Effort(2.0, 2, 5.0, 1) if quick else Effort(8.0, 4, 20.0, 5)
     reason = why_no_kafka()
     if reason:
         print(f"  nothing to compare with: {reason}", file=sys.stderr)
-    with clusters(BROKERS, with_kafka=not reason) as (ours, theirs):
-        if theirs is not None:
-            yield from replication_rows(ours, theirs, effort)
-            yield memory_row(ours, theirs)
-        yield from failover_rows(ours, theirs, effort.kills)
-    yield idle_row(effort.idle_seconds)
+    if "replication" in chosen or "failover" in chosen:
+        with clusters(BROKERS, with_kafka=not reason) as (ours, theirs):
+            if "replication" in chosen and theirs is not None:
+                yield from replication_rows(ours, theirs, effort)
+                yield memory_row(ours, theirs)
+            if "failover" in chosen:
+                yield from failover_rows(ours, theirs, effort.kills)
+    if "idle" in chosen:
+        yield idle_row(effort.idle_seconds)
 
 
 def memory_row(ours: Cluster, theirs: Cluster) -> Row:
@@ -201,9 +207,13 @@ def memory_row(ours: Cluster, theirs: Cluster) -> Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short rounds")
-    quick = parser.parse_args().quick
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
+    arguments = parser.parse_args()
+    chosen = arguments.only.split(",")
+    if unknown := set(chosen) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
     load_average, began = os.getloadavg()[0], time.perf_counter()
-    measured = [tell(row) for row in rows(quick=quick)]
+    measured = [tell(row) for row in rows(chosen, quick=arguments.quick)]
     result = {
         "python": platform.python_version(),
         "cores": os.cpu_count(),
