@@ -64,6 +64,11 @@ class Rebalancing:
         """The member was heard of."""
         member.session.set(member.offer.session_timeout_ms)
 
+    def end_sessions(self, group: Group) -> None:
+        """Let members go whose time is over, should their timers be late."""
+        for member in list(group.members.values()):
+            member.session.look()
+
     def _session_is_over(self, group: Group, member: Member) -> None:
         if group.members.get(member.id) is not member:
             return

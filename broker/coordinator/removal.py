@@ -53,6 +53,8 @@ class Removal:
 
     def delete_group(self, group_id: str, reply: ErrorReply) -> None:
         group = self._find(group_id)
+        if isinstance(group, Group):
+            self._rebalancing.end_sessions(group)
         if group is None:
             reply(Errors.GROUP_ID_NOT_FOUND)
         elif not _is_empty(group):

@@ -58,6 +58,12 @@ class Deadline:
             self._timer.cancel()
             self._timer = None
 
+    def look(self) -> None:
+        """Expire now if it is past: a loop that is late hears of requests before its timers."""
+        if self._due is not None and self._due <= self._clock.monotonic():
+            self.clear()
+            self._on_expiry()
+
     def _start(self, due: float, delay: float) -> None:
         self._timer_due = due
         self._timer = self._timers.call_later(max(0.0, delay), self._fire)

@@ -247,6 +247,13 @@ def test_deleting_groups() -> None:
     assert tell("x commits t-0 1; delete group; fetch t-0").endswith("-: delete NONE / -: t-0 -1")
 
 
+def test_a_member_whose_time_is_over_keeps_no_group_from_being_deleted() -> None:
+    world = World()
+    world.tell(STABLE)
+    world.clock.advance(10_000)  # and the timers are late
+    assert world.tell("delete group") == "-: delete NONE"
+
+
 def test_a_deleted_groups_offsets_are_shown_until_the_deletion_is_committed() -> None:
     story = "x commits t-0 1; log waits; delete group; fetch t-0; log commits; fetch t-0"
     assert tell(story).endswith("Empty / Empty: t-0 1 / -: delete NONE / -: t-0 -1")

@@ -56,6 +56,16 @@ def test_a_deadline_expires_once() -> None:
     assert alarm.rings == 1
 
 
+def test_a_deadline_can_be_met_before_its_timer() -> None:
+    alarm = Alarm()
+    alarm.deadline.set(1000)
+    alarm.deadline.look()
+    assert alarm.rings == 0
+    alarm.clock.advance(1000)
+    alarm.deadline.look()
+    assert (alarm.rings, alarm.timers.pending) == (1, 0)
+
+
 def test_a_deadline_that_is_moved_keeps_one_timer() -> None:
     alarm = Alarm()
     for _ in range(100):
