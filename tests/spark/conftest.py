@@ -1,4 +1,9 @@
-"""One Spark for all tests of this folder, and one broker process; each test has its own topics."""
+"""One Spark for the tests of this folder, and one broker process; each test has its own topics.
+
+Side by side (`--dist loadgroup`) the tests on the shared Spark stay together on one worker, those
+on a cluster are with the other tests on real servers, and tests of jobs, which are processes with
+a Spark of their own, run wherever there is room.
+"""
 
 import os
 from collections.abc import Iterator
@@ -9,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.parts import jar_folders
+from tests.spark.driver import SHORT_LIVED
 from tests.spark.room import Room
 from tests.support.odradek import OdradekBroker
 from tests.support.parts import require
@@ -21,13 +27,24 @@ TIMEOUT_S = 900
 _numbers = count()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One Spark at a time, also under xdist; and time enough for it on a busy machine."""
+    """One group for the shared Spark; and time enough for all on a busy machine."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if Path(__file__).parent not in item.path.parents:
+            continue
+        fixtures = getattr(item, "fixturenames", ())
+        if "spark" in fixtures and "cluster" not in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests have found beside that all is well."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{report.nodeid}: {name}: {value}")
 
 
 @pytest.fixture(scope="session")
@@ -43,8 +60,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
         needs_connector=True,
         settings={
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
+            **SHORT_LIVED,
         },
     )
     yield session

@@ -10,10 +10,20 @@ from pathlib import Path
 from typing import Self
 
 from scripts.parts import jar_folders
+from tests.support.network import HOST
 from tests.support.odradek import PROGRAM
 
 DONE_S = 600.0
-SMALL = ("-S", "spark.driver.bindAddress=127.0.0.1", "-S", "spark.driver.host=127.0.0.1")
+# The Sparks of tests live for seconds: they start quickly rather than run fast, and are nobody
+# else's to reach.
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+SHORT_LIVED = {
+    "spark.driver.bindAddress": HOST,
+    "spark.driver.host": HOST,
+    "spark.driver.extraJavaOptions": QUICK_JVM,
+    "spark.executor.extraJavaOptions": QUICK_JVM,
+}
+SMALL = tuple(word for name, value in SHORT_LIVED.items() for word in ("-S", f"{name}={value}"))
 
 
 class Driver:

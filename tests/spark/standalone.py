@@ -3,10 +3,16 @@
 from pathlib import Path
 from typing import Self
 
+from tests.spark.driver import QUICK_JVM
 from tests.support.network import HOST, free_port
 from tests.support.processes import Process
 
-SMALL = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1"}
+SMALL = {
+    "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
+    "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_LOCAL_IP": HOST,
+    "SPARK_NO_DAEMONIZE": "1",
+}
 STARTED_S = 120.0
 
 

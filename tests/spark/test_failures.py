@@ -81,7 +81,7 @@ def test_a_sink_whose_broker_cannot_be_reached_fails_its_query(room: Room, forma
     frame = room.spark.range(3).selectExpr("CAST(id AS STRING) AS value")
     writer = frame.write.format(format).option("kafka.bootstrap.servers", nobody)
     with pytest.raises(Exception, match=nobody if format == "odradek" else "not present"):
-        writer.option("topic", "t").option("kafka.max.block.ms", "2000").mode("append").save()
+        writer.option("topic", "t").option("kafka.max.block.ms", "1000").mode("append").save()
 
 
 def test_records_lost_while_a_batch_is_read_fail_it_unless_that_is_allowed(room: Room, format):

@@ -153,7 +153,7 @@ def test_a_job_is_a_file_for_spark_submit(broker: OdradekBroker, tmp_path: Path)
     make_topic(servers, "submitted", 2)
     fill(servers, "submitted", [f"{number:04}" for number in range(100)])
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    small = [word.replace("-S", "--conf") for word in SMALL]
+    small = ["--conf" if word == "-S" else word for word in SMALL]
     places = [tmp_path / "out", "--checkpoint", tmp_path / "state"]
     words = [submit, "--master", "local[2]", *small, archive.__file__, "submitted", *places]
     python = {"PYSPARK_PYTHON": sys.executable}

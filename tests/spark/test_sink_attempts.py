@@ -21,7 +21,10 @@ from odradek.spark_jobs.sink import Attempt, Written, write_rows  # noqa: E402
 _numbers = count()
 
 
-@pytest.fixture(params=["broker", "kafka_on_zookeeper"])
+REAL_KAFKA = pytest.param("kafka_on_zookeeper", marks=pytest.mark.xdist_group("real servers"))
+
+
+@pytest.fixture(params=["broker", REAL_KAFKA])
 def servers(request: pytest.FixtureRequest) -> str:
     """Ours, and Apache Kafka 3.9: the sink counts on the same things in both."""
     bootstrap: str = request.getfixturevalue(request.param).bootstrap
