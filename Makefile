@@ -7,6 +7,8 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PACKAGES := protocol client storage controller replication broker spark_jobs testing
 PYTEST := $(BIN)/pytest -q
+SIDE_BY_SIDE := -n 2 --dist loadgroup
+REAL_SERVERS := tests/behaviours tests/clients tests/integration
 # Looked for only until there is an environment; find-python explains itself when there is none.
 FIND_PYTHON = if [ -x $(BIN)/python ] && [ -x $(BIN)/pip ]; then python=$(BIN)/python; \
 	else python=$$(scripts/find-python) || exit 1; fi;
@@ -17,12 +19,13 @@ help: ## list the targets
 serve: .runtime ## run a broker on port 9092; needs nothing but Python
 	@exec $(BIN)/odradek serve $(ARGS)
 
-test: setup check ## set up all that tests need, check, and run all but Spark's and other people's
-	@echo "unit tests"; ODRADEK_ALL_EXAMPLES=1 $(PYTEST) -n 2 --dist loadgroup tests/unit tests/tidy
+test: setup check ## set up all that tests need, check, and run all but other people's
+	@echo "unit tests"; ODRADEK_ALL_EXAMPLES=1 $(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/tidy
 	@echo "simulated clusters"; $(PYTEST) -n 2 tests/sim
 	@echo "long tests"; $(PYTEST) -n 2 tests/long
-	@echo "tests on real servers"; $(PYTEST) tests/behaviours tests/clients tests/integration
+	@echo "tests on real servers"; $(PYTEST) $(SIDE_BY_SIDE) $(REAL_SERVERS)
 	@echo "clusters on ZooKeeper"; $(PYTEST) tests/cluster
+	@echo "Spark"; $(PYTEST) $(SIDE_BY_SIDE) tests/spark
 
 sim: .dev ## a thousand stories of a simulated cluster under faults (docs/simulation.md)
 	@$(PYTEST) -n 2 tests/sim
@@ -59,10 +62,10 @@ pipeline: setup ## run the Spark pipeline on a broker of its own: log, events, c
 	@$(BIN)/python -m scripts.pipeline
 
 spark-test: setup ## kill a Spark driver ten times in a million records, and all else of tests/spark
-	@ODRADEK_SPARK_RECORDS=1000000 ODRADEK_SPARK_KILLS=10 $(PYTEST) tests/spark
+	@ODRADEK_SPARK_RECORDS=1000000 ODRADEK_SPARK_KILLS=10 $(PYTEST) --durations=20 tests/spark
 
 fast: .dev ## unit tests and tidiness, in under a minute
-	@$(PYTEST) -n 2 --dist loadgroup tests/unit tests/tidy
+	@$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/tidy
 
 bench: setup ## Odradek beside its peers, three quarters of an hour; report in benchmarks/results
 	@$(BIN)/python -m benchmarks.grid $(ARGS)
