@@ -19,13 +19,14 @@ help: ## list the targets
 serve: .runtime ## run a broker on port 9092; needs nothing but Python
 	@exec $(BIN)/odradek serve $(ARGS)
 
-test: setup check ## set up all that tests need, check, and run all but other people's
+test: setup check ## set up all that tests need, check, and run all tests
 	@echo "unit tests"; ODRADEK_ALL_EXAMPLES=1 $(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/tidy
 	@echo "simulated clusters"; $(PYTEST) -n 2 tests/sim
 	@echo "long tests"; $(PYTEST) -n 2 tests/long
 	@echo "tests on real servers"; $(PYTEST) $(SIDE_BY_SIDE) $(REAL_SERVERS)
 	@echo "clusters on ZooKeeper"; $(PYTEST) tests/cluster
 	@echo "Spark"; $(PYTEST) $(SIDE_BY_SIDE) tests/spark
+	@echo "other people's suites"; $(PYTEST) -n 4 --dist loadgroup tests/conformance
 
 sim: .dev ## a thousand stories of a simulated cluster under faults (docs/simulation.md)
 	@$(PYTEST) -n 2 tests/sim
