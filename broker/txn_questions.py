@@ -49,7 +49,7 @@ class TxnQuestions:
         self._ask = ask
         self._loop = loop
         self._waiting: dict[Claim, _Waiting] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def ask(self, question: Question, then: Then) -> None:
         coordinator_id = self._locate(question.claim.transactional_id)
@@ -94,8 +94,8 @@ class TxnQuestions:
         waiting, self._waiting = self._waiting, {}
         for claim, partitions in waiting.items():
             task = self._loop.create_task(self._send(claim, partitions))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
 
     async def _send(self, claim: Claim, waiting: _Waiting) -> None:
         coordinator_id = self._locate(claim.transactional_id)

@@ -41,7 +41,8 @@ class Processor:
         self._rules = rules
         # One event is handled at a time, so all connections may receive into the same bytes.
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._connections: set[Connection] = set()
+        # In the order in which they came: sets of objects have another one in every process.
+        self._connections: dict[Connection, None] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._drained: asyncio.Event | None = None
 
@@ -56,7 +57,7 @@ class Processor:
         connection = Connection(
             SocketTransport(connected), conversation, self._surroundings, self._let_go
         )
-        self._connections.add(connection)
+        self._connections[connection] = None
         if self._sweep is None:
             self._schedule_sweep()
         connection.start()
@@ -83,7 +84,7 @@ class Processor:
 
     def _let_go(self, connection: Connection, ending: Ending) -> None:
         peer = connection.conversation.peer
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self._rules.limits.leave(peer.address.host)
         if ending.is_notable:
             self._rules.complaints.write(
