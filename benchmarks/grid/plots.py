@@ -4,7 +4,7 @@ Only what the report needs: a white ground, one axis, a legend. The text is the 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
@@ -71,7 +71,8 @@ def nice_step(most: float, ticks: int = _TICKS) -> float:
 class _Scale:
     def __init__(self, most: float) -> None:
         self.step = nice_step(most)
-        self.top = self.step * _TICKS
+        self.ticks = max(1, ceil(most / self.step * 0.9999))
+        self.top = self.step * self.ticks
 
     def y(self, value: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / self.top
@@ -92,7 +93,7 @@ def _frame(title: str, names: Sequence[str], scale: _Scale) -> Iterator[str]:
         yield f'<rect x="{x:.0f}" y="30" width="11" height="11" fill="{color}"/>'
         yield _text(x + 16, 40, name, "start")
         x += 34 + 7 * len(name)
-    for tick in range(_TICKS + 1):
+    for tick in range(scale.ticks + 1):
         value = scale.step * tick
         y = scale.y(value)
         yield f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#dddddd"/>'
