@@ -3,9 +3,6 @@
 The old segments are put on disk and dropped from the page cache before each round; the reader is a
 process of its own and fetches them from their start to their end, 1 MB at a time. How much the
 broker had to get from the disk meanwhile is told beside the result.
-
-The reader gives way to client and broker for the processor, as one on another machine would: three
-busy processes on two cores wait for each other whatever the broker does.
 """
 
 import os
@@ -41,7 +38,6 @@ _BATCH_RECORDS = 900
 _ROUND_SECONDS = 1.0
 _SLICE_SECONDS = 0.02
 _WAIT_SECONDS = 60.0
-_GIVES_WAY = 19
 
 
 def cold_rows(*, quick: bool) -> Iterator[Row]:
@@ -120,7 +116,6 @@ def catch_up(broker: Broker, topic_id: bytes) -> Iterator[Connection]:
 
 
 def _read_all(port: int, topic_id: bytes, parent: Connection) -> None:
-    os.nice(_GIVES_WAY)
     with RawClient(port) as client:
         parent.send("ready")
         began, offset, read_bytes = time.perf_counter(), 0, 0
