@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from odradek.controller import reassignment
 from odradek.controller.controller import Controller
-from odradek.controller.desk import Desk
+from odradek.controller.desk import Desk, Told
 from odradek.controller.image import Topic
 from odradek.controller.leadership import ElectionType
 from odradek.controller.topics import Growth, NewTopic
@@ -66,13 +66,14 @@ async def create_topics(
     timeout_seconds: float = 30,
 ) -> list[TopicOutcome]:
     """Create topics; answers when the controller's own broker knows of them, or the time is over.
+    Other brokers are given a moment to hear of them, too.
 
     A topic named twice is refused, once.
     """
     twice = _twice(new.name for new in wanted)
     once = [new for new in wanted if new.name not in twice]
 
-    async def act(desk: Desk) -> tuple[list[TopicOutcome], "asyncio.Future[None] | None"]:
+    async def act(desk: Desk) -> tuple[list[TopicOutcome], Told | None]:
         outcomes, created = [], []
         for new in once:
             try:
@@ -91,7 +92,7 @@ async def create_topics(
         outcomes, told = await controller.ask(act)
     except KafkaError as refused:
         return [_refusal(new.name, refused) for new in wanted]
-    if told is not None and not await _in_time(told, timeout_seconds):
+    if told is not None and not await told.within(timeout_seconds):
         late = KafkaError(Errors.REQUEST_TIMED_OUT)
         outcomes = [o if o.error else _refusal(o.name, late) for o in outcomes]
     return outcomes + [_refusal(name, _DUPLICATE) for name in sorted(twice)]
@@ -107,11 +108,6 @@ def _created(topic: Topic) -> TopicOutcome:
     )
 
 
-async def _in_time(event: "asyncio.Future[None]", timeout_seconds: float) -> bool:
-    done, _ = await asyncio.wait([event], timeout=max(0, timeout_seconds))
-    return bool(done)
-
-
 async def create_partitions(
     controller: Controller,
     wanted: Sequence[Growth],
@@ -123,7 +119,7 @@ async def create_partitions(
     twice = _twice(growth.topic for growth in wanted)
     once = [growth for growth in wanted if growth.topic not in twice]
 
-    async def act(desk: Desk) -> tuple[list[TopicOutcome], "asyncio.Future[None]"]:
+    async def act(desk: Desk) -> tuple[list[TopicOutcome], Told]:
         outcomes = []
         for growth in once:
             try:
@@ -137,7 +133,7 @@ async def create_partitions(
         outcomes, told = await controller.ask(act)
     except KafkaError as refused:
         return [_refusal(growth.topic, refused) for growth in wanted]
-    await _in_time(told, timeout_seconds)
+    await told.within(timeout_seconds)
     return outcomes + [_refusal(name, _DUPLICATE) for name in sorted(twice)]
 
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Final
 
 from odradek.controller import decide, leadership, paths, reassignment
 from odradek.controller.channels import Channels
@@ -27,6 +28,9 @@ from odradek.controller.znodes import Assignment
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.types import NO_ID, TopicPartition
 
+# How long an answer waits for brokers other than the controller's to know of what it says.
+OTHERS_SECONDS: Final = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
@@ -40,6 +44,27 @@ class ControllerSettings:
     rebalance_interval_seconds: float = 300
     imbalance_percentage: int = 10
     deletion_retry_seconds: float = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """News on their way: each future is done when that broker has taken them in, or is gone."""
+
+    own: "asyncio.Future[None]"
+    others: "Sequence[asyncio.Future[None]]"
+
+    async def within(self, seconds: float) -> bool:
+        """Whether the controller's own broker knows in time; the others are given a moment.
+
+        With that moment a client may ask any broker next. It is no promise: a broker that has
+        just died is told until its session ends, and nobody shall wait that long for it.
+        """
+        began = asyncio.get_running_loop().time()
+        done, _ = await asyncio.wait([self.own], timeout=max(0, seconds))
+        left = seconds - (asyncio.get_running_loop().time() - began)
+        if done and self.others:
+            await asyncio.wait(self.others, timeout=max(0, min(left, OTHERS_SECONDS)))
+        return bool(done)
 
 
 class Desk:
@@ -78,9 +103,11 @@ class Desk:
         for broker_id, request in announce(image, plan, self._sender):
             self._channels.push(broker_id, request)
 
-    def told(self) -> "asyncio.Future[None]":
-        """Done when the controller's own broker has taken in all that it was told so far."""
-        return self._channels.told(self.settings.broker_id)
+    def told(self) -> Told:
+        """What was said so far, on its way to the brokers."""
+        own = self.settings.broker_id
+        others = [self._channels.told(broker) for broker in self.image.brokers if broker != own]
+        return Told(self._channels.told(own), others)
 
     def begin_with(self, read: ClusterImage) -> None:
         """Start from what the store says, keeping what it does not know of lives that go on."""

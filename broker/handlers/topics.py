@@ -1,7 +1,8 @@
 """CreateTopics, DeleteTopics and CreatePartitions: what the controller does for clients.
 
 Only the controller's broker answers; others say NOT_CONTROLLER and clients ask again there. An
-answer is sent when this broker can serve what was made, so that a client may use it at once.
+answer is sent when this broker can serve what was made, and the others had a moment to hear of it,
+so that a client may use it at once.
 """
 
 from collections import Counter

@@ -149,6 +149,22 @@ class TestFailures:
 
         play(scene)
 
+    def test_a_new_topic_is_announced_to_its_creator_when_slower_brokers_know_it_too(self):
+        async def scene(cluster: Cluster) -> None:
+            await started(cluster, 1, 2, topic=(1, 2))
+            where = TopicPartition("u", 0)
+            cluster.twin(2).is_reachable = False
+            asking = asyncio.create_task(
+                create_topics(cluster.controller, [NewTopic("u", assignments={0: (1,)})])
+            )
+            await until(lambda: where in cluster.twin(1).metadata)
+            cluster.twin(2).is_reachable = True
+            (made,) = await asking
+            assert made.error is Errors.NONE
+            assert where in cluster.twin(2).metadata
+
+        play(scene)
+
     def test_controlled_shutdown_moves_leaders_away_first(self):
         async def scene(cluster: Cluster) -> None:
             await started(cluster, 1, 2, topic=(1, 2))
