@@ -48,7 +48,7 @@ class FreeTransport:
     def send_all(self, parts: list[Buffer], *, more: bool) -> int:
         return sum(map(len, parts))
 
-    def send_slice(self, piece: FileSlice) -> int:
+    def send_slice(self, piece: FileSlice, most: int) -> int:
         return len(piece)
 
     def is_broken(self) -> bool:

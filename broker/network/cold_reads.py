@@ -12,20 +12,7 @@ from typing import Final
 
 from odradek.storage.files import FileSlice
 
-# Pages between two that are in memory are mostly there too: the system reads in larger runs.
-_PROBE_BYTES: Final = 512 * 1024
 _THREADS: Final = 4
-
-
-def is_warm(piece: FileSlice) -> bool:
-    """Whether the slice can be sent without waiting for the disk, as far as probes can tell.
-
-    The byte behind it counts too: there begins what a reader that goes on will ask for, and the
-    event loop looks at that beginning when it does.
-    """
-    is_cached = piece.file.is_cached
-    end = piece.position + piece.length
-    return all(map(is_cached, range(piece.position, end, _PROBE_BYTES))) and is_cached(end)
 
 
 class ColdReads:

@@ -3,6 +3,9 @@
 Slices of a few kilobytes are read and gathered with the bytes around them, which costs one system
 call less than a sendfile between two sends. Larger ones go piece by piece, and each piece is
 looked at before it is sent: a piece that is not in the page cache must be read ahead first.
+A look is one byte where the piece begins and the one behind it: pages between two that are in
+memory are mostly there too, for the system reads in larger runs. Behind it begins what a reader
+that goes on will ask for, and the event loop looks at that beginning when it does.
 
 Hot code, measured by benchmarks/network.py and benchmarks/dispatch.py.
 """
@@ -10,10 +13,9 @@ Hot code, measured by benchmarks/network.py and benchmarks/dispatch.py.
 from enum import Enum
 from typing import Final, cast
 
-from odradek.broker.network.cold_reads import is_warm
 from odradek.broker.network.conversation import Conversation
 from odradek.broker.network.transport import Transport
-from odradek.storage.files import Buffer, FileSlice
+from odradek.storage.files import Buffer, File, FileSlice
 
 _SMALL_SLICE_BYTES: Final = 16 * 1024
 # One piece takes 50 µs to send, four times as much 150: so long may others have to wait.
@@ -37,13 +39,15 @@ class FileEndsEarly(OSError):
 
 
 class Sender:
-    __slots__ = ("_conversation", "_outgoing", "_transport", "_warm")
+    __slots__ = ("_conversation", "_outgoing", "_transport", "_warm_end", "_warm_file")
 
     def __init__(self, conversation: Conversation, transport: Transport) -> None:
         self._conversation = conversation
         self._outgoing = conversation.outgoing
         self._transport = transport
-        self._warm: FileSlice | None = None  # the piece that was found or made warm
+        # The slice that goes out first was found or made warm up to here, with the byte behind.
+        self._warm_file: File | None = None
+        self._warm_end = 0
 
     def send(self) -> Progress:
         """Send what can be sent now. Raises OSError when the connection is broken."""
@@ -72,33 +76,40 @@ class Sender:
 
     def forget(self) -> None:
         """Let go of files: the connection is closed."""
-        self._warm = None
+        self._warm_file = None
 
     def cold_piece(self) -> FileSlice:
         """The piece to read ahead after COLD; it counts as warm from then on."""
-        piece = self._outgoing[0]
-        assert isinstance(piece, FileSlice)
-        self._warm = piece
+        part = self._outgoing[0]
+        assert isinstance(part, FileSlice)
+        piece = FileSlice(part.file, part.position, min(part.length, _PIECE_BYTES))
+        self._warm_file = piece.file
+        self._warm_end = piece.position + piece.length
         return piece
 
-    def _send_slice(self, piece: FileSlice) -> bool:
-        if piece.length > _PIECE_BYTES:
-            piece = self._split(piece)
-        if piece is not self._warm:
-            if not is_warm(piece):
-                return False
-            self._warm = piece
-        sent = self._transport.send_slice(piece)
+    def _send_slice(self, part: FileSlice) -> bool:
+        length = self._warm_bytes(part)
+        if not length:
+            return False
+        sent = self._transport.send_slice(part, length)
         if not sent:
-            raise FileEndsEarly(piece)
+            raise FileEndsEarly(part)
         self._advance(sent)
         return True
 
-    def _split(self, whole: FileSlice) -> FileSlice:
-        piece = FileSlice(whole.file, whole.position, _PIECE_BYTES)
-        self._outgoing[0] = _without(whole, _PIECE_BYTES)
-        self._outgoing.appendleft(piece)
-        return piece
+    def _warm_bytes(self, part: FileSlice) -> int:
+        """How much of a slice can be sent now without waiting for the disk."""
+        file = part.file
+        length = min(part.length, _PIECE_BYTES)
+        known = self._warm_end - part.position if file is self._warm_file else -1
+        if known >= length:
+            return length
+        end = part.position + length
+        if (known >= 0 or file.is_cached(part.position)) and file.is_cached(end):
+            self._warm_file = file
+            self._warm_end = end
+            return length
+        return max(0, known)
 
     def _send_run(self) -> bool:
         """Send bytes and small slices together; False when the first of them is a cold slice."""
@@ -111,7 +122,7 @@ class Sender:
                 if part.length > _SMALL_SLICE_BYTES:
                     more = True
                     break
-                data = self._read(part)
+                data = self._read(part, is_first=not index)
                 if data is None:
                     break
                 # Kept as bytes, so that it is not read again when the peer takes only a part.
@@ -125,9 +136,10 @@ class Sender:
         self._advance(self._transport.send_all(run, more=more))
         return True
 
-    def _read(self, piece: FileSlice) -> Buffer | None:
+    def _read(self, piece: FileSlice, *, is_first: bool) -> Buffer | None:
         """The bytes of a small slice; None when it is cold."""
-        if piece is not self._warm:
+        is_warm = is_first and piece.file is self._warm_file
+        if not is_warm or piece.position + piece.length > self._warm_end:
             return piece.read_cached()
         data = piece.read()
         if len(data) < piece.length:
@@ -140,21 +152,15 @@ class Sender:
         while sent:
             part = outgoing[0]
             if sent < len(part):
-                outgoing[0] = self._rest(part, sent)
+                outgoing[0] = _without(part, sent)
                 return
             sent -= len(part)
             outgoing.popleft()
-            if part is self._warm:
-                self._warm = None  # or its file would stay open for as long as the connection
-
-    def _rest(self, part: object, sent: int) -> memoryview | FileSlice:
-        if type(part) is not FileSlice:
-            return memoryview(cast(Buffer, part))[sent:]
-        rest = _without(part, sent)
-        if part is self._warm:
-            self._warm = rest
-        return rest
+            self._warm_file = None  # or it would stay open for as long as the connection
 
 
-def _without(piece: FileSlice, count: int) -> FileSlice:
-    return FileSlice(piece.file, piece.position + count, piece.length - count)
+def _without(part: object, count: int) -> memoryview | FileSlice:
+    """What is left of a part when so many bytes of it are sent."""
+    if type(part) is not FileSlice:
+        return memoryview(cast(Buffer, part))[count:]
+    return FileSlice(part.file, part.position + count, part.length - count)

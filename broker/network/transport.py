@@ -32,8 +32,9 @@ class Transport(Protocol):
         """Like `send` for several pieces; `more` says that other bytes follow at once."""
         ...
 
-    def send_slice(self, piece: FileSlice) -> int:
-        """How many bytes of the slice were taken; 0 when the file ends before it."""
+    def send_slice(self, piece: FileSlice, most: int) -> int:
+        """How many bytes of the slice were taken, of at most so many; 0 when the file ends before
+        it."""
         ...
 
     def is_broken(self) -> bool:
@@ -58,11 +59,11 @@ class SocketTransport:
     def send_all(self, parts: Sequence[Buffer], *, more: bool) -> int:
         return self._socket.sendmsg(parts, [], _MSG_MORE if more else 0)
 
-    def send_slice(self, piece: FileSlice) -> int:
+    def send_slice(self, piece: FileSlice, most: int) -> int:
         file = piece.fileno()
         if file >= 0:
-            return os.sendfile(self._socket.fileno(), file, piece.position, piece.length)
-        data = piece.file.pread(min(piece.length, _COPY_BYTES), piece.position)
+            return os.sendfile(self._socket.fileno(), file, piece.position, most)
+        data = piece.file.pread(min(most, _COPY_BYTES), piece.position)
         return self._socket.send(data) if data else 0
 
     def is_broken(self) -> bool:

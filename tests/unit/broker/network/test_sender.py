@@ -64,8 +64,8 @@ class Wire:
     def send_all(self, parts: list[Buffer], *, more: bool) -> int:
         return self._take("send_all+more" if more else "send_all", b"".join(parts))
 
-    def send_slice(self, piece: FileSlice) -> int:
-        return self._take("send_slice", piece.read())
+    def send_slice(self, piece: FileSlice, most: int) -> int:
+        return self._take("send_slice", piece.read()[:most])
 
     def is_broken(self) -> bool:
         return False
@@ -131,6 +131,30 @@ def test_a_large_slice_goes_piece_by_piece_and_others_have_their_turn_in_between
     assert [sender.send() for _ in range(10)] == [Progress.FULL] * 9 + [Progress.DONE]
     assert wire.calls == ["send_slice"] * 10
     assert wire.bytes == CONTENT[: 2500 * KILOBYTE]
+
+
+def test_what_was_looked_at_once_is_not_looked_at_again() -> None:
+    looks = []
+
+    class Watched(SlowFile):
+        def is_cached(self, position: int) -> bool:
+            looks.append(position // KILOBYTE)
+            return super().is_cached(position)
+
+    sender, _ = a_sender(Wire(), a_slice(0, 768 * KILOBYTE, Watched()))
+    while sender.send() is not Progress.DONE:
+        pass
+    assert looks == [0, 256, 512, 768]
+
+
+def test_what_a_transport_left_of_a_piece_goes_with_the_next_one() -> None:
+    wire = Wire(250 * KILOBYTE)
+    sender, _ = a_sender(wire, a_slice(0, 500 * KILOBYTE))
+    assert sender.send() is Progress.FULL
+    wire.room = 10**9
+    assert sender.send() is Progress.DONE
+    assert wire.calls == ["send_slice"] * 2
+    assert wire.bytes == CONTENT[: 500 * KILOBYTE]
 
 
 @pytest.mark.parametrize("room", [1, 3, 7, 1000, 16 * KILOBYTE, 100 * KILOBYTE])
