@@ -108,7 +108,15 @@ class Connections(Load):
     def __init__(self, broker: Broker, number: int) -> None:
         request = produce_request(topic_of(1), _RECORD_BYTES, acks=1)
         frame = frame_of(request, PRODUCE_VERSION)
-        super().__init__([(RawClient(broker.port), frame) for _ in range(number)])
+        super().__init__([(_greeted(broker.port, frame), frame) for _ in range(number)])
+
+
+def _greeted(port: int, frame: bytes) -> RawClient:
+    """A connection that was answered: more than the broker has accepted would overflow its queue of
+    new ones, and each that does not fit is tried again after a second only."""
+    client = RawClient(port)
+    answer_bytes(client, frame)
+    return client
 
 
 class Partitions(Load):
