@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from benchmarks._brokers import COMPILED_ONCE, Broker, cpu_seconds, scratch
+from benchmarks._brokers import COMPILED_ONCE, TIDY, Broker, cpu_seconds, scratch
 from tests.support.kafka import KafkaBroker
 from tests.support.odradek import OdradekBroker
 from tests.support.zookeeper import ZooKeeper
@@ -21,7 +21,7 @@ _TICK_MS = SESSION_MS // 20
 # As Kafka's own start script has it, with half the heap: four of them share this machine.
 _KAFKA_JVM = ("-Xms512m", "-Xmx512m", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 # The stock settings, but for where things are and for how soon a dead broker is missed.
-_SETTINGS = {"zookeeper.session.timeout.ms": SESSION_MS}
+_SETTINGS = {**TIDY, "zookeeper.session.timeout.ms": SESSION_MS}
 
 
 class Cluster(NamedTuple):

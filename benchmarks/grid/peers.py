@@ -1,4 +1,5 @@
-"""Who is measured: our broker and its peers, each a process on the loopback with stock settings.
+"""Who is measured: our broker and its peers, each a process on the loopback with stock settings,
+but for the files of deleted topics, which go at once.
 
 Apache Kafka 3.9 on ZooKeeper and 4.x on KRaft have the heap and the collector that Kafka's own
 start script gives them; one more 3.9 has a small heap. kfake is franz-go's broker in memory. The
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
-from benchmarks._brokers import Broker, kafka_jvm, new_odradek, scratch
+from benchmarks._brokers import TIDY, Broker, kafka_jvm, new_odradek, scratch
 from benchmarks.grid.readings import OURS
 from scripts.parts import KAFKA_ON_KRAFT, KAFKA_ON_ZOOKEEPER, build_dir, whats_missing
 from tests.support.kafka import KafkaBroker
@@ -62,7 +63,7 @@ NewBroker = Callable[[Path], AbstractContextManager[Startable]]
 
 @contextmanager
 def _new_odradek(directory: Path) -> Iterator[Startable]:
-    yield new_odradek(directory)
+    yield new_odradek(directory, TIDY)
 
 
 @contextmanager
@@ -74,14 +75,18 @@ def _new_kafka_3(heap: str) -> NewBroker:
     @contextmanager
     def made(directory: Path) -> Iterator[Startable]:
         with ZooKeeper(directory / "zookeeper") as zookeeper:
-            yield KafkaBroker(directory / "kafka", zookeeper=zookeeper, jvm=kafka_jvm(heap))
+            yield KafkaBroker(
+                directory / "kafka", zookeeper=zookeeper, overrides=TIDY, jvm=kafka_jvm(heap)
+            )
 
     return made
 
 
 @contextmanager
 def _new_kafka_4(directory: Path) -> Iterator[Startable]:
-    yield KafkaBroker(directory / "kafka", version=KAFKA_ON_KRAFT, jvm=kafka_jvm("1g"))
+    yield KafkaBroker(
+        directory / "kafka", version=KAFKA_ON_KRAFT, overrides=TIDY, jvm=kafka_jvm("1g")
+    )
 
 
 @dataclass(frozen=True, slots=True)

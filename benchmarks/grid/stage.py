@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Self
 
-from benchmarks._brokers import cpu_seconds, kafka_jvm, scratch
+from benchmarks._brokers import TIDY, cpu_seconds, kafka_jvm, scratch
 from benchmarks._clusters import SESSION_MS, Cluster, clusters
 from benchmarks.grid.contest import Contestant, Effort
 from benchmarks.grid.peers import KAFKA_3, KAFKA_4, PEERS, SMALL_KAFKA, running
@@ -94,7 +94,7 @@ def kraft_cluster(size: int) -> Iterator[Cluster]:
                 version=KAFKA_ON_KRAFT,
                 controlled_by=brokers[0] if brokers else None,
                 broker_id=number,
-                overrides={"broker.session.timeout.ms": SESSION_MS},
+                overrides={**TIDY, "broker.session.timeout.ms": SESSION_MS},
                 jvm=kafka_jvm(_CLUSTER_HEAP),
             )
             brokers.append(broker)
