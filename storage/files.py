@@ -339,6 +339,9 @@ class OsFiles:
                 buffer = mmap.mmap(fd, size)
         finally:
             os.close(fd)
+        # One touch of a page shall not bring megabytes around it into memory: an index is searched
+        # by halves, and what is not yet written of it is a hole, whose zeros cost memory as well.
+        buffer.madvise(mmap.MADV_RANDOM)
         return OsMapping(path, buffer, min(present, size))
 
     def scan(self, path: str) -> list[Entry]:

@@ -25,7 +25,7 @@ from benchmarks.grid.readings import OURS, Reading
 from benchmarks.grid.stage import present
 from tests.support.raw_client import RawClient, close_all
 
-NUMBERS, QUICK_NUMBERS = (1, 100, 1000, 2000), (1, 100)
+NUMBERS, QUICK_NUMBERS = (1, 5, 100, 1000, 2000), (1, 100)
 DEPTHS = (1, 5)
 METRIC = "CPU µs/request"
 _REQUESTS, _QUICK_REQUESTS = 2500, 400
