@@ -24,6 +24,12 @@ log: Final = logging.getLogger(__name__)
 # Requests leave no cycles behind, so young objects are looked at rarely; what exists when the
 # broker is ready stays for good and is never looked at again.
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
+# glibc's names for its settings, and how much memory it may keep for the next large request: given
+# back after each, as it does by itself, a request of 1 MB pays as much for fresh pages as for the
+# rest. What is larger than the second is given back.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEPT_BYTES: Final = 8 << 20
+_LARGEST_KEPT_BYTES: Final = 4 << 20
 _KILLED_BY_SIGNAL: Final = 128
 _FAILED: Final = 1
 
@@ -75,6 +81,7 @@ async def _serve(
     await broker.start(topics)
     spare_garbage_collection()
     announce(broker)
+    keep_freed_memory()
     await stop.wait()
     log.info("stopping")
     await broker.stop()
@@ -100,3 +107,15 @@ def spare_garbage_collection() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
+
+
+def keep_freed_memory() -> None:
+    """Not for the start: what it needs takes milliseconds to import."""
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return  # another C library, with habits of its own
+    mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+    mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
