@@ -175,7 +175,7 @@ class Totals:
     right: int  # pass on Kafka
     same: int  # and on Odradek
     excuses: Mapping[str, int]  # of the others
-    runs: int  # in so many runs, one after the other, every test has ended in the same way
+    runs: int  # in so many, one after the other, every test that is right on Kafka ended alike
 
 
 def totals(expected: Expected, profile: str) -> Totals:
@@ -190,7 +190,7 @@ def totals(expected: Expected, profile: str) -> Totals:
             expected.excuses.get(test, "unexplained" if row.odradek else "not run")
             for test, row in others.items()
         ),
-        runs=min((row.runs for row in table.values()), default=0),
+        runs=min((row.runs for row in right.values()), default=0),
     )
 
 
