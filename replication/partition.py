@@ -201,6 +201,8 @@ class Partition:
         if not isinstance(role, Leader):
             return
         end = log.log_end_offset
+        if end == log.high_watermark:
+            return  # it is where it can be; so it is with most that followers ask for
         if role.followers:
             if not role.has_quorum(log.config.min_insync_replicas):
                 return

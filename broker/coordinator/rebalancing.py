@@ -221,7 +221,9 @@ class Rebalancing:
             len(group.members),
             group.protocol_name,
         )
-        for member in group.members.values():
+        # The leader last. It may revoke what it has and join again as soon as it is assigned, and
+        # whoever has not asked for its assignment by then misses a generation.
+        for member in sorted(group.members.values(), key=lambda each: each.id == group.leader_id):
             member.is_new = False
             group.pending_sync.add(member.id)
             self.keep_alive(member)
