@@ -44,9 +44,11 @@ class Group:
         # None: not known, so any topic may be subscribed.
         self.subscribed_topics: frozenset[str] | None = None
         self.offsets = GroupOffsets()
-        # The end of the collecting of joins, and of the waiting for syncs.
+        # The end of the collecting of joins, of the waiting for syncs, and of the leader's waiting
+        # for syncs before it may join again.
         self.join_deadline: Deadline | None = None
         self.sync_deadline: Deadline | None = None
+        self.rejoin_deadline: Deadline | None = None
         # While an empty group collects its first members: how much longer that may be made, and
         # whether somebody came since it was last made longer.
         self.initial_delay_left_ms: int | None = None

@@ -8,6 +8,10 @@
     Completing -- the leader's ---> Stable
                   assignment
 
+A leader that has had its share and joins again at once, as one does that gave something back, waits
+a moment for members that have not asked for theirs: they would miss the generation, and most of
+them are only a few milliseconds late.
+
 Members that do not come back are dropped; static ones stay until their session ends. A rebalance
 for which nobody came back but static members are known begins anew. Whoever has joined must sync
 within the rebalance timeout, or is dropped.
@@ -32,6 +36,8 @@ from odradek.protocol.errors import Errors
 from odradek.protocol.messages.groups import JoinGroupResponse
 
 log: Final = logging.getLogger(__name__)
+
+SYNC_GRACE_MS: Final = 100
 
 
 class GroupTools(NamedTuple):
@@ -96,7 +102,12 @@ class Rebalancing:
     def rejoin_member(self, group: Group, member: Member, offer: Offer, reply: JoinReply) -> None:
         """A member joins again with something new to say."""
         self.wait_for_join(group, member, offer, reply)
-        self.rebalance(group, f"member {member.id} joins again")
+        reason = f"member {member.id} joins again"
+        if group.state is GroupState.STABLE and group.pending_sync - {member.id}:
+            group.rejoin_deadline = self._tools.deadline(partial(self.rebalance, group, reason))
+            group.rejoin_deadline.set(SYNC_GRACE_MS)
+        else:
+            self.rebalance(group, reason)
 
     def wait_for_join(self, group: Group, member: Member, offer: Offer, reply: JoinReply) -> None:
         group.accept(member, offer)
@@ -150,8 +161,9 @@ class Rebalancing:
         )
         if group.state is GroupState.COMPLETING:
             self.drop_assignments(group, Errors.REBALANCE_IN_PROGRESS)
-        if group.sync_deadline is not None:
-            group.sync_deadline.clear()
+        for deadline in (group.sync_deadline, group.rejoin_deadline):
+            if deadline is not None:
+                deadline.clear()
         was_empty = group.state is GroupState.EMPTY
         group.become(GroupState.PREPARING, self._clock.now_ms())
         if group.join_deadline is None:
@@ -221,9 +233,7 @@ class Rebalancing:
             len(group.members),
             group.protocol_name,
         )
-        # The leader last. It may revoke what it has and join again as soon as it is assigned, and
-        # whoever has not asked for its assignment by then misses a generation.
-        for member in sorted(group.members.values(), key=lambda each: each.id == group.leader_id):
+        for member in group.members.values():
             member.is_new = False
             group.pending_sync.add(member.id)
             self.keep_alive(member)
@@ -238,6 +248,11 @@ class Rebalancing:
         group.pending_sync.discard(member.id)
         if not group.pending_sync and group.sync_deadline is not None:
             group.sync_deadline.clear()
+
+    def sync_is_answered(self, group: Group) -> None:
+        """Whoever waited to join again need not wait for more than the last of the others."""
+        if not group.pending_sync and group.rejoin_deadline is not None:
+            group.rejoin_deadline.expire()
 
     def _syncs_are_over(self, group: Group) -> None:
         if group.state not in (GroupState.COMPLETING, GroupState.STABLE) or not group.pending_sync:
@@ -261,7 +276,8 @@ class Rebalancing:
     def dissolve(self, group: Group, error: Errors) -> None:
         """The group is gone from here: answer all, stop all timers."""
         group.become(GroupState.DEAD, self._clock.now_ms())
-        for deadline in (group.join_deadline, group.sync_deadline, *group.pending_members.values()):
+        deadlines = (group.join_deadline, group.sync_deadline, group.rejoin_deadline)
+        for deadline in (*deadlines, *group.pending_members.values()):
             if deadline is not None:
                 deadline.clear()
         group.pending_members.clear()

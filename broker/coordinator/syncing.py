@@ -29,6 +29,7 @@ class Syncing:
         if group.state is GroupState.STABLE:
             self._rebalancing.keep_alive(member)
             reply(assigned(group, member))
+            self._rebalancing.sync_is_answered(group)
             return
         # A client that repeats its request only listens for the last one.
         member.answer_sync(sync_refused(Errors.REBALANCE_IN_PROGRESS))

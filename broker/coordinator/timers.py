@@ -58,11 +58,16 @@ class Deadline:
             self._timer.cancel()
             self._timer = None
 
+    def expire(self) -> None:
+        """Expire now, if it is set."""
+        if self._due is not None:
+            self.clear()
+            self._on_expiry()
+
     def look(self) -> None:
         """Expire now if it is past: a loop that is late hears of requests before its timers."""
         if self._due is not None and self._due <= self._clock.monotonic():
-            self.clear()
-            self._on_expiry()
+            self.expire()
 
     def _start(self, due: float, delay: float) -> None:
         self._timer_due = due

@@ -37,6 +37,32 @@ def test_followers_that_sync_first_wait_for_the_leader() -> None:
     )
 
 
+def test_a_leader_that_joins_again_at_once_waits_for_the_others_to_hear_their_shares() -> None:
+    assert tell("a joins; b joins; 6 s; a syncs a=A b=B; a joins; b syncs; b joins") == (
+        "Preparing a / Preparing a,b / Completing(1) a,b: a leads a,b, b follows a / "
+        "Stable(1) a,b: a has A / Stable(1) a,b / Preparing(1) a,b: b has B / "
+        "Completing(2) a,b: a leads a,b, b follows a"
+    )
+
+
+def test_it_does_not_wait_long_for_one_that_does_not_sync() -> None:
+    story = "a joins; b joins; 6 s; a syncs a=A b=B; a joins; 99 ms; 1 ms; b syncs; b joins"
+    assert tell(story) == (
+        "Preparing a / Preparing a,b / Completing(1) a,b: a leads a,b, b follows a / "
+        "Stable(1) a,b: a has A / Stable(1) a,b / Stable(1) a,b / Preparing(1) a,b / "
+        "Preparing(1) a,b: b REBALANCE_IN_PROGRESS / Completing(2) a,b: a leads a,b, b follows a"
+    )
+
+
+def test_a_rebalance_for_another_reason_ends_its_waiting() -> None:
+    story = "a joins; b joins; 6 s; a syncs a=A b=B; a joins; c joins; b joins; 1 s"
+    assert tell(story).split(" / ")[-3:] == [
+        "Preparing(1) a,b,c",
+        "Completing(2) a,b,c: a leads a,b,c, b follows a, c follows a",
+        "Completing(2) a,b,c",
+    ]
+
+
 def test_a_newcomer_rebalances_a_stable_group() -> None:
     assert after_pair("c joins; a beats; a joins; b joins") == (
         "Preparing(1) a,b,c / Preparing(1) a,b,c: a REBALANCE_IN_PROGRESS / Preparing(1) a,b,c / "
