@@ -103,11 +103,14 @@ class Rebalancing:
         """A member joins again with something new to say."""
         self.wait_for_join(group, member, offer, reply)
         reason = f"member {member.id} joins again"
-        if group.state is GroupState.STABLE and group.pending_sync - {member.id}:
-            group.rejoin_deadline = self._tools.deadline(partial(self.rebalance, group, reason))
-            group.rejoin_deadline.set(SYNC_GRACE_MS)
-        else:
+        if group.state is not GroupState.STABLE or not group.pending_sync - {member.id}:
             self.rebalance(group, reason)
+            return
+        if group.rejoin_deadline is None:
+            later = partial(self.rebalance, group, "a member that waited joins again")
+            group.rejoin_deadline = self._tools.deadline(later)
+        if not group.rejoin_deadline.is_set:
+            group.rejoin_deadline.set(SYNC_GRACE_MS)
 
     def wait_for_join(self, group: Group, member: Member, offer: Offer, reply: JoinReply) -> None:
         group.accept(member, offer)

@@ -54,6 +54,12 @@ def test_it_does_not_wait_long_for_one_that_does_not_sync() -> None:
     )
 
 
+def test_a_join_that_is_repeated_meanwhile_begins_one_rebalance_only() -> None:
+    waiting = "a joins; b joins; 6 s; a syncs a=A b=B; a joins; 10 ms; a joins"
+    story = f"{waiting}; b syncs; b joins; b syncs; a syncs a=A b=B; 1 s"
+    assert tell(story).split(" / ")[-2:] == ["Stable(2) a,b: a has A, b has B", "Stable(2) a,b"]
+
+
 def test_a_rebalance_for_another_reason_ends_its_waiting() -> None:
     story = "a joins; b joins; 6 s; a syncs a=A b=B; a joins; c joins; b joins; 1 s"
     assert tell(story).split(" / ")[-3:] == [
