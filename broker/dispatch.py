@@ -28,6 +28,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from odradek.broker.context import RequestContext
+from odradek.broker.later import Later
 from odradek.broker.network.budget import MemoryBudget
 from odradek.broker.network.conversation import Conversation, Slot
 from odradek.broker.routes import AnyRoute, table_of
@@ -148,11 +149,15 @@ class Dispatcher:
         shortcut = self._shortcuts.get(bytes(frame[:2]))
         if shortcut is not None:
             try:
-                parts = shortcut.answer(frame)
+                parts = shortcut.answer(frame, conversation.peer)
             except Exception:
                 log.exception("a request of %s failed", conversation.peer)
                 self._budget.release(len(frame))
                 self._refuse(conversation, "its request failed")
+                return
+            if isinstance(parts, Later):
+                self._budget.release(len(frame))
+                parts.then(partial(self._send_soon, conversation, conversation.park()))
                 return
             if parts is not None:
                 self._answer(conversation, parts, len(frame))
@@ -171,15 +176,14 @@ class Dispatcher:
         context = RequestContext(header, conversation.peer, conversation.arrived_at)
         try:
             answer = route.handler(request, context)
-            if answer is None or isinstance(answer, Response):
-                parts = _NOTHING
-                if answer is not None:
-                    parts = encode_response(answer, header.version, header.correlation_id)
-                if shortcut is not None:
-                    shortcut.learn(frame, header, request)
-            else:
+            if shortcut is not None:
+                shortcut.learn(frame, header, request)
+            if answer is not None and not isinstance(answer, Response):
                 self._park(_Begun(route, request, context, conversation), answer, len(frame))
                 return
+            parts = _NOTHING
+            if answer is not None:
+                parts = encode_response(answer, header.version, header.correlation_id)
         except Exception as error:
             parts = self._failure(_Begun(route, request, context, conversation), error)
         self._answer(conversation, parts, len(frame))
@@ -220,6 +224,10 @@ class Dispatcher:
 
     def _park(self, begun: _Begun, answer: Awaitable[Response | None], frame_bytes: int) -> None:
         slot = begun.conversation.park()
+        if isinstance(answer, Later):
+            self._budget.release(frame_bytes)
+            answer.then(partial(self._finish_at_once, begun, slot))
+            return
         if isinstance(answer, asyncio.Future):
             # The handler has let go of the frame (see Route), so its memory is free.
             self._budget.release(frame_bytes)
@@ -237,13 +245,26 @@ class Dispatcher:
         done: asyncio.Future[Response | None],
     ) -> None:
         """Stage two has ended."""
-        conversation = begun.conversation
         self._tasks.discard(done)
         if frame_bytes:
             self._budget.release(frame_bytes)
-        conversation.fulfil(slot, self._outcome(begun, done))
+        self._fulfil(begun, slot, self._outcome(begun, done))
+
+    def _finish_at_once(self, begun: _Begun, slot: Slot, response: Response) -> None:
+        """Stage two has ended in the midst of something else."""
+        try:
+            parts = _encode(begun, response)
+        except Exception as error:
+            parts = self._failure(begun, error)
+        self._fulfil(begun, slot, parts)
+
+    def _fulfil(self, begun: _Begun, slot: Slot, parts: Sequence[Part]) -> None:
         if begun.context.ending is not None:
-            conversation.hang_up(begun.context.ending)
+            begun.conversation.hang_up(begun.context.ending)
+        self._send_soon(begun.conversation, slot, parts)
+
+    def _send_soon(self, conversation: Conversation, slot: Slot, parts: Sequence[Part]) -> None:
+        conversation.fulfil(slot, parts)
         # Answers that become ready in one turn of the loop are sent together.
         self._answered[conversation] = None
         if not self._is_scheduled:

@@ -8,25 +8,36 @@ both count: a request with an epoch out of step is refused, and the client begin
     epoch  0   begin a session                        full request, full response
     epoch  n   go on with a session                   changes only, changes only
 
+Most partitions have nothing new when a follower fetches, and a follower may have thousands. So of a
+follower's session only those are looked at that are *unsettled*: named by this request, moved since
+they were last read, or not known to be safe on all replicas. The others are watched. As a watch
+tells only of records and roles, all are looked at again every half second, like a follower that has
+nothing to fetch would do.
+
 The cache has a fixed number of slots. When all are taken, a newcomer displaces a session that was
 idle for the eviction time, or a smaller one that had its share; otherwise it gets session id 0,
 which tells the client to send full requests. Followers displace consumers, not the reverse.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from random import Random
+from typing import Final
 
 from odradek.protocol.clock import Clock
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.fetch import FetchPartition, FetchPartitionData, FetchRequest
 from odradek.protocol.types import NO_ID
 from odradek.replication.partition import Partition
+from odradek.replication.waiters import Parked
 from odradek.storage.log import Log
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
+# How long a quiet partition of a follower is left alone.
+LOOK_SECONDS: Final = 0.5
 
 # Topics are named by id from Fetch v13 on, by name before.
 Key = tuple[bytes | str, int]
@@ -35,7 +46,15 @@ Key = tuple[bytes | str, int]
 class WantedPartition:
     """A partition a client fetches, and what it was last told about it."""
 
-    __slots__ = ("found", "high_watermark", "log_start_offset", "request", "topic", "topic_id")
+    __slots__ = (
+        "found",
+        "high_watermark",
+        "log_start_offset",
+        "request",
+        "topic",
+        "topic_id",
+        "watch",
+    )
 
     def __init__(self, topic: str, topic_id: bytes, request: FetchPartition) -> None:
         self.topic = topic
@@ -45,6 +64,7 @@ class WantedPartition:
         self.log_start_offset = -1
         # What a name and an index led to; it stays right until the partition has no role.
         self.found: Partition | None = None
+        self.watch: Parked | None = None
 
     def is_current(self, log: Log) -> bool:
         """Whether the client has every record of a log and knows its bounds."""
@@ -78,7 +98,10 @@ class FetchSession:
         "id",
         "is_privileged",
         "last_used",
+        "looked_at",
+        "on_move",
         "partitions",
+        "unsettled",
         "uses_topic_ids",
     )
 
@@ -92,12 +115,50 @@ class FetchSession:
         self.is_privileged = privileged
         self.created = 0.0
         self.last_used = 0.0
+        # Of a follower: when all partitions were looked at, which must be looked at again, and
+        # whom to tell when one of the others moves.
+        self.looked_at = 0.0
+        self.unsettled: dict[WantedPartition, None] = dict.fromkeys(wanted.values())
+        self.on_move: Callable[[WantedPartition], None] | None = None
+
+    def due(self) -> Iterable[WantedPartition]:
+        """The partitions that a fetch must look at, those first that have waited longest."""
+        if self.is_privileged and self.last_used - self.looked_at < LOOK_SECONDS:
+            return self.unsettled
+        self.looked_at = self.last_used
+        return self.partitions.values()
+
+    def settle(self, wanted: WantedPartition, partition: Partition) -> None:
+        """Leave a partition alone until it moves."""
+        self.watch(wanted, partition)
+        self.unsettled.pop(wanted, None)
+
+    def watch(self, wanted: WantedPartition, partition: Partition) -> None:
+        if wanted.watch is None:
+            moved = partial(self._moved, wanted)
+            wanted.watch = partition.data_waiters.park(partition.log.log_end_offset + 1, moved)
+
+    def _moved(self, wanted: WantedPartition) -> None:
+        wanted.watch = None
+        self.unsettled[wanted] = None
+        if self.on_move is not None:
+            self.on_move(wanted)
+
+    def forget(self, wanted: WantedPartition) -> None:
+        self.unsettled.pop(wanted, None)
+        if wanted.watch is not None:
+            wanted.watch.cancel()
+            wanted.watch = None
+
+    def close(self) -> None:
+        for wanted in self.partitions.values():
+            self.forget(wanted)
 
 
 class FetchContext:
     """One fetch: what is wanted, in order, and which of the results go into the answer."""
 
-    __slots__ = ("_session", "is_incremental", "session_id", "wanted")
+    __slots__ = ("is_incremental", "session", "session_id", "wanted")
 
     def __init__(
         self,
@@ -108,21 +169,33 @@ class FetchContext:
     ) -> None:
         self.wanted = list(wanted)
         self.session_id = session.id if session else NO_SESSION
-        self._session = session
+        self.session = session
         self.is_incremental = is_incremental
+
+    @property
+    def is_empty(self) -> bool:
+        return self.session is None and not self.wanted
+
+    @property
+    def watching(self) -> FetchSession | None:
+        """The session that watches over its partitions from one fetch to the next, if one does."""
+        session = self.session
+        return session if session is not None and session.is_privileged else None
 
     def tells(self, wanted: WantedPartition, data: FetchPartitionData) -> bool:
         """Whether this result belongs in the answer."""
-        if self._session is None:
+        session = self.session
+        if session is None:
             return True
         is_news = wanted.note(data)
         if self.is_incremental and is_news:
             # Whoever was served goes to the end of the queue, so that no partition starves when
             # the response is full before its turn.
-            partitions = self._session.partitions
             key = _key(wanted.topic, wanted.topic_id, wanted.request.partition)
-            if key in partitions:
-                partitions[key] = partitions.pop(key)
+            if key in session.partitions:
+                session.partitions[key] = session.partitions.pop(key)
+                session.unsettled.pop(wanted, None)
+                session.unsettled[wanted] = None
         return is_news or not self.is_incremental
 
 
@@ -146,12 +219,26 @@ class FetchSessions:
         """What to fetch for this request. Raises KafkaError for a session out of step."""
         if request.session_epoch > INITIAL_EPOCH:
             return self._go_on(request, by_id=version >= 13)
-        self._sessions.pop(request.session_id, None)
+        if request.session_id in self._sessions:
+            self._end(self._sessions[request.session_id])
         wanted = _wanted(request)
         if request.session_epoch == FINAL_EPOCH or not wanted:
             return FetchContext(wanted.values())
         session = self._create(wanted, by_id=version >= 13, privileged=from_follower)
         return FetchContext(wanted.values(), session=session)
+
+    def find(self, session_id: int, epoch: int) -> FetchSession | None:
+        """A follower's session that names topics by id, if it is this one's turn."""
+        session = self._sessions.get(session_id)
+        if session is None or session.epoch != epoch or not session.uses_topic_ids:
+            return None
+        return session if session.is_privileged else None
+
+    def go_on_with(self, session: FetchSession, moved: WantedPartition) -> FetchContext:
+        """What to fetch when the request of one partition is another and all else is as it was."""
+        session.unsettled[moved] = None
+        self._touch(session)
+        return FetchContext(session.due(), session=session, is_incremental=True)
 
     def _go_on(self, request: FetchRequest, *, by_id: bool) -> FetchContext:
         session = self._sessions.get(request.session_id)
@@ -163,21 +250,28 @@ class FetchSessions:
             raise KafkaError(Errors.FETCH_SESSION_TOPIC_ID_ERROR)
         self._update(session, request)
         if not session.partitions:
-            del self._sessions[session.id]
+            self._end(session)
             return FetchContext(())
         self._touch(session)
-        return FetchContext(session.partitions.values(), session=session, is_incremental=True)
+        return FetchContext(session.due(), session=session, is_incremental=True)
 
     def _update(self, session: FetchSession, request: FetchRequest) -> None:
         for key, wanted in _wanted(request).items():
             known = session.partitions.get(key)
             if known is None:
-                session.partitions[key] = wanted
+                known = session.partitions[key] = wanted
             else:
                 known.request = wanted.request
+            session.unsettled[known] = None
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
-                session.partitions.pop(_key(topic.topic, topic.topic_id, partition), None)
+                key = _key(topic.topic, topic.topic_id, partition)
+                if (forgotten := session.partitions.pop(key, None)) is not None:
+                    session.forget(forgotten)
+
+    def _end(self, session: FetchSession) -> None:
+        del self._sessions[session.id]
+        session.close()
 
     def _touch(self, session: FetchSession) -> None:
         session.epoch = session.epoch + 1 if session.epoch < _MAX_EPOCH else 1
@@ -190,7 +284,7 @@ class FetchSessions:
         if not self._make_room(len(wanted), privileged=privileged):
             return None
         session = FetchSession(self._free_id(), wanted, by_id=by_id, privileged=privileged)
-        session.created = self._clock.monotonic()
+        session.created = session.looked_at = self._clock.monotonic()
         self._touch(session)
         return session
 
@@ -208,7 +302,7 @@ class FetchSessions:
         oldest = next(iter(self._sessions.values()))
         deadline = self._clock.monotonic() - self._eviction_seconds
         if oldest.last_used <= deadline:
-            del self._sessions[oldest.id]
+            self._end(oldest)
             return True
         candidates = [s for s in self._sessions.values() if s.created <= deadline]
         if privileged:
@@ -219,7 +313,7 @@ class FetchSessions:
             return False
         least = min(candidates, key=lambda s: (s.is_privileged, len(s.partitions)))
         if least.is_privileged < privileged or len(least.partitions) < size:
-            del self._sessions[least.id]
+            self._end(least)
             return True
         return False
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from odradek.broker.context import RequestContext
+from odradek.broker.later import Later
+from odradek.broker.network.peer import Peer
 from odradek.protocol.compiler import Part
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.frames import RequestHeader
@@ -23,12 +25,12 @@ Answer: TypeAlias = Response | Awaitable[Response | None] | None
 class Shortcut(Protocol[Asked]):
     """A way around decoding for requests like others before them."""
 
-    def answer(self, frame: bytearray) -> Sequence[Part] | None:
+    def answer(self, frame: bytearray, peer: Peer) -> Sequence[Part] | Later[Sequence[Part]] | None:
         """Serve a request; None, with nothing done, when it has to be decoded."""
         ...
 
     def learn(self, frame: bytearray, header: RequestHeader, request: Asked) -> None:
-        """Look at a request that was decoded, and answered at once or for good with nothing."""
+        """Look at a request that was decoded, and that its handler has begun to serve."""
         ...
 
 
@@ -37,9 +39,10 @@ class Route(Generic[R]):
     """`handler` is stage one: it runs at once, in the order of the connection's requests.
 
     It returns the response, None when none is ever sent, or an awaitable: stage two, which may
-    end later and lets the connection's next request begin meanwhile. A future is cheaper than a
-    coroutine, and means that the handler has let go of the request's records. An `async def` as
-    handler has no stage one: its body begins after requests behind it may have begun.
+    end later and lets the connection's next request begin meanwhile. A `Later` is cheaper than a
+    future, and that than a coroutine; both mean that the handler has let go of the request's
+    records. An `async def` as handler has no stage one: its body begins after requests behind it
+    may have begun.
 
     `failure` makes the response that tells of a KafkaError; it must not fail itself.
     """

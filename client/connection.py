@@ -28,7 +28,7 @@ from odradek.client.negotiation import (
 from odradek.client.security import PLAINTEXT, Security
 from odradek.client.settings import ConnectionSettings
 from odradek.protocol.errors import Errors, KafkaError, ProtocolError
-from odradek.protocol.frames import decode_response, encode_request
+from odradek.protocol.frames import LENGTH, decode_response, encode_request
 from odradek.protocol.messages.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -91,6 +91,7 @@ class ConnectionOptions:
 
 
 OnAnswer = Callable[[Response | KafkaError], None]
+OnFrame = Callable[[Frame | KafkaError], None]
 
 
 class InFlight(NamedTuple):
@@ -99,6 +100,8 @@ class InFlight(NamedTuple):
     version: int
     answer: "asyncio.Future[Response] | OnAnswer"
     deadline: float
+    on_frame: OnFrame | None = None
+    """Takes the answer as it came, in the place of `answer`."""
 
 
 class Connection:
@@ -123,6 +126,10 @@ class Connection:
     @property
     def is_open(self) -> bool:
         return self._failure is None and self._transport is not None
+
+    @property
+    def client_id(self) -> str | None:
+        return self._options.client_id
 
     @property
     def in_flight(self) -> int:
@@ -185,6 +192,18 @@ class Connection:
         nothing was sent."""
         self._ask(request, on_answer, version, timeout_s)
 
+    def exchange(
+        self, frame_of: Callable[[int], bytes], on_frame: OnFrame, kind: type[Request]
+    ) -> None:
+        """Send a frame that was encoded already, but for its correlation id, and hear the answer as
+        a frame with its header; otherwise like `send_then`."""
+        deadline = self._loop.time() + self._options.request_timeout_s
+        correlation_id = self._next_id()
+        self._write_frame(frame_of(correlation_id))
+        self._in_flight.append(InFlight(correlation_id, kind, -1, _ignore, deadline, on_frame))
+        if self._watch is None or deadline < self._watch_until:
+            self._watch_over(deadline)
+
     def _ask(
         self,
         request: Request,
@@ -208,14 +227,20 @@ class Connection:
         self._write(request, self.version_of(type(request)) if version is None else version)
 
     def _write(self, request: Request, version: int) -> int:
+        correlation_id = self._next_id()
+        self._write_frame(encode_request(request, version, correlation_id, self.client_id))
+        return correlation_id
+
+    def _next_id(self) -> int:
         if self._failure is not None:
             raise self._failure
-        assert self._transport is not None, "the connection is not open yet"
         correlation_id = self._correlation_id
         self._correlation_id = (correlation_id + 1) & 0x7FFFFFFF
-        frame = encode_request(request, version, correlation_id, self._options.client_id)
-        self._transport.write(frame)
         return correlation_id
+
+    def _write_frame(self, frame: bytes) -> None:
+        assert self._transport is not None, "the connection is not open yet"
+        self._transport.write(frame)
 
     async def open(self) -> None:
         """Dial, agree on versions, authenticate: used by `open_connection`."""
@@ -253,6 +278,15 @@ class Connection:
         if not self._in_flight:
             raise ProtocolError("an answer came that nobody asked for")
         asked = self._in_flight.popleft()
+        if asked.on_frame is not None:
+            (correlation_id,) = LENGTH.unpack_from(frame)
+            if correlation_id != asked.correlation_id:
+                error = f"answer {correlation_id} came instead of {asked[0]}"
+                refusal = KafkaError(Errors.NETWORK_EXCEPTION, f"{self} sent nonsense: {error}")
+                asked.on_frame(refusal)
+                raise ProtocolError(error)
+            asked.on_frame(frame)
+            return
         version = asked.version
         if asked.request is ApiVersionsRequest:
             version = readable_version(frame, version)
@@ -290,9 +324,12 @@ class Connection:
         if self._reauthentication is not None:
             self._reauthentication.cancel()
         while self._in_flight:
-            self._refuse(self._in_flight.popleft().answer, KafkaError(error, message))
+            asked = self._in_flight.popleft()
+            self._refuse(asked.on_frame or asked.answer, KafkaError(error, message))
 
-    def _refuse(self, answer: "asyncio.Future[Response] | OnAnswer", error: KafkaError) -> None:
+    def _refuse(
+        self, answer: "asyncio.Future[Response] | OnAnswer | OnFrame", error: KafkaError
+    ) -> None:
         if not isinstance(answer, asyncio.Future):
             # Never out of a call of its own, such as the one that closes the connection.
             self._loop.call_soon(answer, error)
@@ -364,6 +401,10 @@ class Connection:
     def _reauthenticated(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(Errors.NETWORK_EXCEPTION, f"authentication at {self} expired: {error}")
+
+
+def _ignore(_: Response | KafkaError) -> None:
+    """Stands where nobody waits."""
 
 
 async def open_connection(host: str, port: int, options: ConnectionOptions) -> Connection:

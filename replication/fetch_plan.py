@@ -7,6 +7,8 @@ session ends it, and the next request names everything.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from odradek.protocol.forms import Form
+from odradek.protocol.frames import LENGTH
 from odradek.protocol.messages.fetch import (
     FetchForgottenTopic,
     FetchPartition,
@@ -54,17 +56,19 @@ class FetchSession:
     """The session with one leader. `asked` is what the answer under way is about."""
 
     def __init__(self) -> None:
-        self._id = NO_SESSION
+        self.id = NO_SESSION
         self._epoch = FIRST_EPOCH
         self.asked: dict[TopicPartition, Wanted] = {}
+        self.names: dict[bytes, str] = {}
+        """Of the topics in `asked`, by id."""
 
     def restart(self) -> None:
-        self._id = NO_SESSION
+        self.id = NO_SESSION
         self._epoch = FIRST_EPOCH
 
     def answered(self, session_id: int) -> None:
         """The answer came, with the session that the leader grants."""
-        self._id = session_id
+        self.id = session_id
         if session_id == NO_SESSION:
             self._epoch = FIRST_EPOCH
         else:
@@ -86,11 +90,52 @@ class FetchSession:
         }
         changed = {where: row for where, row in wanted.items() if known.get(where) != row}
         self.asked = dict(wanted)
+        self.names = {row.topic_id: where.topic for where, row in wanted.items()}
+        return self._request(changed, forgotten, version, sender, limits)
+
+    def go_on(
+        self,
+        moved: Mapping[TopicPartition, Wanted],
+        version: int,
+        sender: Sender,
+        limits: FetchLimits,
+    ) -> FetchRequest:
+        """The next request, for all partitions of the one before, of which only these moved."""
+        self.asked.update(moved)
+        return self._request(moved, {}, version, sender, limits)
+
+    def frame(
+        self, form: Form, where: TopicPartition, row: Wanted, sender: Sender, correlation_id: int
+    ) -> bytes:
+        """Like `go_on` for one partition, encoded already."""
+        self.asked[where] = row
+        topic_id, epoch, fetch_offset, last_epoch, log_start = row
+        return LENGTH.pack(form.size) + form.write(
+            correlation_id,
+            self.id,
+            self._epoch,
+            topic_id,
+            where.partition,
+            epoch,
+            fetch_offset,
+            last_epoch,
+            log_start,
+            *sender,
+        )
+
+    def _request(
+        self,
+        changed: Mapping[TopicPartition, Wanted],
+        forgotten: Mapping[TopicPartition, Wanted],
+        version: int,
+        sender: Sender,
+        limits: FetchLimits,
+    ) -> FetchRequest:
         request = FetchRequest(
             max_wait_ms=limits.max_wait_ms,
             min_bytes=limits.min_bytes,
             max_bytes=limits.max_bytes,
-            session_id=self._id,
+            session_id=self.id,
             session_epoch=self._epoch,
             topics=_topics(changed, version, limits.partition_max_bytes),
             forgotten_topics_data=_forgotten(forgotten, version),

@@ -6,14 +6,20 @@ end; everything from that check to the change happens in one turn of the event l
 learns about a partition that it no longer owns is dropped.
 
 A failure of one partition makes that partition rest; a failure of the connection makes all rest.
+
+Most answers are records of a partition or two. The next request follows from such an answer, in the
+same call, and names no partition but those: the task looks at all of them again when something else
+happened, and every half second.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.frames import decode_response
 from odradek.protocol.messages.fetch import FetchPartitionData, FetchRequest, FetchResponse
 from odradek.protocol.messages.offsets import (
     ListOffsetsPartition,
@@ -23,10 +29,10 @@ from odradek.protocol.messages.offsets import (
 )
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.types import NO_ID, TopicPartition
-from odradek.replication.divergence import restart_offset, truncation_offset
 from odradek.replication.fetch_plan import (
     DIVERGENCE_VERSION,
     NEWEST_VERSION,
+    NO_SESSION,
     TOPIC_ID_VERSION,
     FetchLimits,
     FetchSession,
@@ -34,8 +40,11 @@ from odradek.replication.fetch_plan import (
     Wanted,
 )
 from odradek.replication.partition import Partition
+from odradek.replication.short_fetch import FIRST_VERSION as SHORT_VERSION
+from odradek.replication.short_fetch import answer_form, request_form
 from odradek.replication.throttle import Throttle
-from odradek.storage.epochs import NO_EPOCH, EpochEnd
+from odradek.replication.truncation import move_into_range, truncate
+from odradek.storage.epochs import EpochEnd
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +61,8 @@ FIRST_REST_SECONDS: Final = 0.02
 QUIET_FAILURES: Final = 3
 # How soon a partition that is held up is looked at again.
 THROTTLE_SECONDS: Final = 0.1
+# How long partitions that do not move are left alone.
+LOOK_SECONDS: Final = 0.5
 
 R = TypeVar("R", bound=Response)
 
@@ -67,6 +78,24 @@ class Link(Protocol):
     async def request(
         self, request: Request, expected: type[R], *, version: int | None = None
     ) -> R: ...
+
+    @property
+    def client_id(self) -> str | None: ...
+
+    def send_then(
+        self,
+        request: Request,
+        on_answer: Callable[[Response | KafkaError], None],
+        *,
+        version: int | None = None,
+    ) -> None: ...
+
+    def exchange(
+        self,
+        frame_of: Callable[[int], bytes],
+        on_frame: Callable[[bytes | bytearray | KafkaError], None],
+        kind: type[Request],
+    ) -> None: ...
 
     def close(self) -> None: ...
 
@@ -120,6 +149,11 @@ class Fetcher:
         self._owned: dict[TopicPartition, Followed] = {}
         self._link: Link | None = None
         self._session = FetchSession()
+        self._version = NEWEST_VERSION
+        # Whether nothing has happened since all partitions were looked at but records that came.
+        self._is_steady = False
+        self._looked_at = 0.0
+        self._pause: asyncio.Future[list[Followed]] = self._loop.create_future()
         self._news = asyncio.Event()
         self._task = self._loop.create_task(self._run())
 
@@ -131,10 +165,12 @@ class Fetcher:
         if known is not None and known.partition is partition and known.epoch == epoch:
             return
         self._owned[partition.where] = Followed(partition, epoch)
+        self._is_steady = False
         self._news.set()
 
     def leave(self, where: TopicPartition) -> None:
         self._owned.pop(where, None)
+        self._is_steady = False
 
     async def close(self) -> None:
         self._owned.clear()
@@ -198,46 +234,124 @@ class Fetcher:
     # A round --------------------------------------------------------------------------------
 
     async def _fetch(self, link: Link, wanted: dict[TopicPartition, Wanted]) -> None:
+        """Ask for these, and go on from each answer until all must be looked at again."""
         by_name = any(row.topic_id == NO_ID for row in wanted.values())
         newest = TOPIC_ID_VERSION - 1 if by_name else NEWEST_VERSION
-        version = link.version_of(FetchRequest, newest)
-        if version < DIVERGENCE_VERSION:
+        self._version = link.version_of(FetchRequest, newest)
+        if self._version < DIVERGENCE_VERSION:
             raise KafkaError(Errors.UNSUPPORTED_VERSION, "the leader cannot tell of divergence")
-        request = self._session.request(wanted, version, self._sender(), self._limits)
-        response = await link.request(request, FetchResponse, version=version)
+        self._is_steady = len(wanted) == len(self._owned)
+        self._looked_at = self._loop.time()
+        self._pause = self._loop.create_future()
+        request = self._session.request(wanted, self._version, self._sender(), self._limits)
+        link.send_then(request, partial(self._answered, link), version=self._version)
+        lost = await self._pause
+        if lost:
+            await self._find_place(link, lost)
+
+    def _answered(self, link: Link, answer: Response | KafkaError) -> None:
+        if self._pause.done():
+            return  # nobody follows this leader any more
+        try:
+            if isinstance(answer, KafkaError):
+                raise answer
+            assert isinstance(answer, FetchResponse)
+            self._go_on(link, *self._take_all(answer))
+        except Exception as error:
+            self._pause.set_exception(error)
+
+    def _answered_shortly(self, link: Link, frame: bytes | bytearray | KafkaError) -> None:
+        """Like `_answered`, for what is mostly records of one partition."""
+        if isinstance(frame, KafkaError):
+            self._answered(link, frame)
+            return
+        found = answer_form(self._version).read(frame)
+        if found is None or found[0].session_id != self._session.id:
+            _, answer = decode_response(frame, FetchRequest, self._version)
+            self._answered(link, answer)
+            return
+        if self._pause.done():
+            return
+        short, records = found
+        try:
+            self._session.answered(short.session_id)
+            where = TopicPartition(self._session.names.get(short.topic_id, ""), short.partition)
+            followed = self._followed(where)
+            if followed is None:
+                self._go_on(link, [], [])
+                return
+            try:
+                self._append(where, followed, records, short.high_watermark, short.log_start)
+            except KafkaError as failure:
+                self._rest(followed, failure)
+            self._go_on(link, [followed], [])
+        except Exception as error:
+            self._pause.set_exception(error)
+
+    def _go_on(self, link: Link, moved: list[Followed], lost: list[Followed]) -> None:
+        """Ask for what comes after an answer, or let the task look at everything."""
+        if lost or not self._may_go_on(moved):
+            self._pause.set_result(lost)
+            return
+        version, sender, session = self._version, self._sender(), self._session
+        rows = {followed.partition.where: followed.wanted() for followed in moved}
+        if len(moved) == 1 and version >= SHORT_VERSION:
+            form = request_form(version, link.client_id, self._limits)
+            frame_of = partial(session.frame, form, *rows.popitem(), sender)
+            link.exchange(frame_of, partial(self._answered_shortly, link), FetchRequest)
+        else:
+            request = session.go_on(rows, version, sender, self._limits)
+            link.send_then(request, partial(self._answered, link), version=version)
+
+    def _take_all(self, response: FetchResponse) -> tuple[list[Followed], list[Followed]]:
+        """Use an answer: the partitions it was about, and those without a place there."""
         if response.error_code:
             error = Errors.of(response.error_code)
             if error not in SESSION_ERRORS:
                 raise KafkaError(error)
             _log.info("the fetch session ended: %s", error.name)
             self._session.restart()
-            return
+            self._is_steady = False
+            return [], []
         self._session.answered(response.session_id)
-        lost = [f for where, f, data in self._answers(response) if self._take(where, f, data)]
-        if lost:
-            await self._find_place(link, lost)
+        if response.session_id == NO_SESSION:
+            self._is_steady = False
+        answers = list(self._answers(response))
+        moved = [followed for _, followed, _ in answers]
+        return moved, [f for where, f, data in answers if self._take(where, f, data)]
+
+    def _may_go_on(self, moved: Iterable[Followed]) -> bool:
+        throttle = self._throttle
+        return (
+            self._is_steady
+            and self._loop.time() - self._looked_at < LOOK_SECONDS
+            and (throttle is None or not any(self._is_held_up(f, throttle) for f in moved))
+        )
 
     def _answers(
         self, response: FetchResponse
     ) -> Iterable[tuple[TopicPartition, Followed, FetchPartitionData]]:
-        asked = self._session.asked
-        names = {row.topic_id: where.topic for where, row in asked.items()}
+        names = self._session.names
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id, "")
             for data in topic.partitions:
                 where = TopicPartition(name, data.partition_index)
-                followed = self._owned.get(where)
-                if followed is not None and where in asked and self._is_current(followed, where):
+                followed = self._followed(where)
+                if followed is not None:
                     yield where, followed, data
 
-    def _is_current(self, followed: Followed, where: TopicPartition) -> bool:
-        """Whether what was asked is still what this partition wants, and from this leader."""
-        row = self._session.asked[where]
-        return (
-            followed.epoch == row.epoch
+    def _followed(self, where: TopicPartition) -> Followed | None:
+        """The partition, if what was asked is still what it wants, and from this leader."""
+        followed, row = self._owned.get(where), self._session.asked.get(where)
+        if (
+            followed is not None
+            and row is not None
+            and followed.epoch == row.epoch
             and followed.partition.is_followed_in(self._leader_id, row.epoch)
             and followed.partition.log.log_end_offset == row.fetch_offset
-        )
+        ):
+            return followed
+        return None
 
     def _take(self, where: TopicPartition, followed: Followed, data: FetchPartitionData) -> bool:
         """Use one partition's answer; whether the leader has nothing where we would go on."""
@@ -250,21 +364,31 @@ class Fetcher:
             if data.diverging_epoch is not None:
                 # Nothing else in this answer counts: its high watermark is of another past.
                 epoch = data.diverging_epoch
-                _truncate(followed.partition, EpochEnd(epoch.epoch, epoch.end_offset))
+                truncate(followed.partition, EpochEnd(epoch.epoch, epoch.end_offset))
                 return False
             records = data.records if isinstance(data.records, memoryview | bytes) else b""
-            followed.partition.append_fetched(
-                records, leader_hw=data.high_watermark, leader_log_start=data.log_start_offset
-            )
-            followed.failures = 0
-            log = followed.partition.log
-            followed.is_level = log.log_end_offset >= data.high_watermark
-            if self._throttle is not None:
-                listed = log.config.follower_replication_throttled_replicas
-                self._throttle.note(where, listed, len(records))
+            self._append(where, followed, records, data.high_watermark, data.log_start_offset)
         except KafkaError as failure:
             self._rest(followed, failure)
         return False
+
+    def _append(
+        self,
+        where: TopicPartition,
+        followed: Followed,
+        records: memoryview | bytes,
+        high_watermark: int,
+        log_start: int,
+    ) -> None:
+        followed.partition.append_fetched(
+            records, leader_hw=high_watermark, leader_log_start=log_start
+        )
+        followed.failures = 0
+        log = followed.partition.log
+        followed.is_level = log.log_end_offset >= high_watermark
+        if self._throttle is not None:
+            listed = log.config.follower_replication_throttled_replicas
+            self._throttle.note(where, listed, len(records))
 
     def _rest(self, followed: Followed, failure: KafkaError) -> None:
         """Rest shortly at first: mostly the leader has not heard yet what we have heard."""
@@ -272,6 +396,7 @@ class Fetcher:
         _log.log(level, "%s is not copied now: %s", followed.partition.where, failure)
         rest = min(self._backoff_seconds, FIRST_REST_SECONDS * 2**followed.failures)
         followed.failures += 1
+        self._is_steady = False
         if failure.error is Errors.FENCED_LEADER_EPOCH:
             # A newer epoch has begun; the controller will tell us of it.
             rest = FOR_EVER
@@ -289,7 +414,7 @@ class Fetcher:
             if start is None or end is None:
                 self._rest(followed, KafkaError(Errors.OFFSET_NOT_AVAILABLE))
             elif partition.is_followed_in(self._leader_id, followed.epoch):
-                _move_into_range(partition, start, end)
+                move_into_range(partition, start, end)
 
     async def _offsets(
         self, link: Link, lost: list[Followed], timestamp: int
@@ -315,40 +440,3 @@ class Fetcher:
             for partition in topic.partitions
             if not partition.error_code
         }
-
-
-def _truncate(partition: Partition, leader: EpochEnd) -> None:
-    log = partition.log
-    offset = truncation_offset(
-        leader=leader,
-        own=log.end_offset_for_epoch(leader.epoch),
-        log_end_offset=log.log_end_offset,
-    )
-    if offset < log.high_watermark:
-        _log.warning(
-            "%s is cut to %d, below its high watermark %d",
-            partition.where,
-            offset,
-            log.high_watermark,
-        )
-    _log.info("%s is cut from %d to %d", partition.where, log.log_end_offset, offset)
-    log.truncate_to(offset)
-
-
-def _move_into_range(partition: Partition, start: int, end: int) -> None:
-    log = partition.log
-    offset, is_empty = restart_offset(
-        log_end_offset=log.log_end_offset, leader_start=start, leader_end=end
-    )
-    _log.info("%s goes on at %d: the leader has %d to %d", partition.where, offset, start, end)
-    if is_empty:
-        log.truncate_fully_and_start_at(offset)
-    else:
-        log.truncate_to(offset)
-
-
-def forget_uncertain(partition: Partition) -> None:
-    """Records without any known epoch can only be trusted up to the high watermark."""
-    log = partition.log
-    if log.epochs.latest_epoch == NO_EPOCH and log.log_end_offset > log.high_watermark:
-        log.truncate_to(log.high_watermark)

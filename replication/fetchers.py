@@ -12,10 +12,11 @@ from zlib import crc32
 
 from odradek.protocol.types import TopicPartition
 from odradek.replication.fetch_plan import FetchLimits, Sender
-from odradek.replication.fetcher import Connect, Fetcher, forget_uncertain
+from odradek.replication.fetcher import Connect, Fetcher
 from odradek.replication.follower import Follower
 from odradek.replication.partition import Partition
 from odradek.replication.throttle import Throttle
+from odradek.replication.truncation import forget_uncertain
 
 
 class Lane(NamedTuple):

@@ -83,13 +83,15 @@ class Leader:
     def committed_end(self, log_end_offset: int) -> int:
         """How far every replica that counts has come."""
         counting = self.isr.maximal
-        if not counting.issuperset(self.followers):
-            since = self._clock.monotonic() - self._rules.max_lag_seconds()
-            counting |= {
-                f.id
-                for f in self.followers.values()
-                if f.log_end_offset >= 0 and f.caught_up_at >= since and self._rules.is_live(f.id)
-            }
+        if counting.issuperset(self.followers):
+            # All of them count, as mostly.
+            return min([log_end_offset, *[f.log_end_offset for f in self.followers.values()]])
+        since = self._clock.monotonic() - self._rules.max_lag_seconds()
+        counting |= {
+            f.id
+            for f in self.followers.values()
+            if f.log_end_offset >= 0 and f.caught_up_at >= since and self._rules.is_live(f.id)
+        }
         return high_watermark(log_end_offset, self.followers.values(), counting)
 
     def note_fetch(

@@ -155,15 +155,6 @@ class Partition:
 
     # Writing --------------------------------------------------------------------------------
 
-    def answers_at_once(self, acks: int) -> bool:
-        """Whether an append has nothing to wait for: no follower, no disk."""
-        leader = self.role
-        return (
-            isinstance(leader, Leader)
-            and (acks != -1 or not leader.followers)
-            and not self.log.flushes_appends
-        )
-
     def append(
         self,
         records: bytes | bytearray | memoryview,
@@ -217,7 +208,7 @@ class Partition:
     ) -> None:
         """A follower asks for what comes after all that it has."""
         leader = self.leading()
-        progress = leader.note_fetch(
+        leader.note_fetch(
             follower_id,
             fetch_offset=fetch_offset,
             log_start_offset=log_start_offset,
@@ -228,8 +219,17 @@ class Partition:
         if self.start_waiters:
             # All of them look: what counts is the least of all followers.
             self.start_waiters.release()
-        if progress.id not in leader.isr.committed:
+        if follower_id not in leader.isr.committed:
             self.review_isr(may_shrink=False)
+
+    def is_settled(self, follower_id: int) -> bool:
+        """Whether a follower that has everything has nothing more to hear or to become."""
+        role, log = self.role, self.log
+        return (
+            isinstance(role, Leader)
+            and log.high_watermark == log.log_end_offset
+            and follower_id in role.isr.committed
+        )
 
     def holds_up(self, follower_id: int) -> bool:
         """Whether a follower gets nothing now because of the throttle."""
@@ -297,8 +297,10 @@ class Partition:
 
     def check_readable(self, expected_epoch: int, *, leader_only: bool) -> None:
         """Raise KafkaError unless a fetch with this epoch may read here."""
-        self.check_epoch(expected_epoch)
-        if self.role is None or (leader_only and not isinstance(self.role, Leader)):
+        role = self.role
+        if role is None or role.epoch != expected_epoch:
+            self.check_epoch(expected_epoch)
+        if role is None or (leader_only and not isinstance(role, Leader)):
             raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
 
     def read(
@@ -311,7 +313,13 @@ class Partition:
         """Where the fetcher's log parts from ours, if it does (KIP-595)."""
         if last_fetched_epoch == NO_EPOCH:
             return None
-        end = self.log.end_offset_for_epoch(last_fetched_epoch)
+        log = self.log
+        if (
+            last_fetched_epoch == log.epochs.latest_epoch
+            and log.log_start_offset <= fetch_offset <= log.log_end_offset
+        ):
+            return None  # as it is while all is well
+        end = log.end_offset_for_epoch(last_fetched_epoch)
         # An offset that is no more is told before a divergence: the fetcher starts anew.
         if fetch_offset < self.log.log_start_offset:
             raise KafkaError(Errors.OFFSET_OUT_OF_RANGE)

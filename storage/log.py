@@ -26,7 +26,7 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.log_flush import Flush
 from odradek.storage.log_parts import AppendInfo, LogParts
 from odradek.storage.log_reading import Bounds, Isolation, ReadLimits, ReadResult, TimestampedOffset
-from odradek.storage.ordinary import read_ordinary, stamp, takes_ordinary
+from odradek.storage.ordinary import read_continuing, read_ordinary, stamp, takes_ordinary
 from odradek.storage.producer_entry import BatchMetadata
 from odradek.storage.properties_files import PARTITION_METADATA
 from odradek.storage.retention import Deletion, retain
@@ -130,25 +130,28 @@ class Log(Fenced):
         header = read_ordinary(records, self._max_batch_bytes)
         if header is None:
             return None
-        first_offset, timestamp = self.log_end_offset, header.max_timestamp
+        first_offset = self.log_end_offset
         last_offset = first_offset + header.last_offset_delta
-        segment = self.segments.active
-        if not segment.has_room(len(records), last_offset, timestamp):
+        if not self.segments.active.has_room(len(records), last_offset, header.max_timestamp):
             return None
-        producers = self.producers
         is_tracked = header.producer_id >= 0
         if is_tracked and origin is Origin.COORDINATOR:
             return None
-        if is_tracked and (repeated := producers.check(header)) is not None:
+        if is_tracked and (repeated := self.producers.check(header)) is not None:
             return self._repeated(repeated)
         stamp(records, header, first_offset, leader_epoch)
-        segment.append_one(records, first_offset, last_offset, timestamp)
-        if is_tracked:
-            producers.update(header._replace(base_offset=first_offset))
+        return self._append_one(records, header, first_offset)
+
+    def _append_one(self, records: Buffer, header: BatchHeader, offset: int) -> AppendInfo:
+        """Write a batch that fits, which gets this offset and is no marker."""
+        last_offset = offset + header.last_offset_delta
+        self.segments.active.append_one(records, offset, last_offset, header.max_timestamp)
+        if header.producer_id >= 0:
+            self.producers.update(header._replace(base_offset=offset))
         else:
-            producers.map_end_offset = last_offset + 1
+            self.producers.map_end_offset = last_offset + 1
         self.log_end_offset = last_offset + 1
-        return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset)
+        return AppendInfo(offset, last_offset, NO_TIMESTAMP, self.log_start_offset)
 
     def _append_checked(
         self, records: Buffer, leader_epoch: int, origin: Origin, produce_version: int
@@ -194,11 +197,14 @@ class Log(Fenced):
 
     @fencing
     def append_as_follower(self, records: Buffer) -> AppendInfo | None:
-        """Append batches fetched from the leader as they are; a cut-off last one is ignored.
-
-        None when there was no whole batch.
-        """
-        data, headers = check_replicated(records, self.log_end_offset, is_empty=self._is_empty())
+        """Append batches fetched from the leader as they are, without a last one that is cut off.
+        None when there was no whole batch."""
+        has_room = self.segments.active.has_room
+        header = read_continuing(records, self.log_end_offset, self._appended_epoch)
+        if header and has_room(len(records), header.last_offset, header.max_timestamp):
+            return self._append_one(records, header, header.base_offset)
+        is_empty = self.log_start_offset == self.log_end_offset and not self.segments.active.size
+        data, headers = check_replicated(records, self.log_end_offset, is_empty=is_empty)
         if not headers:
             return None
         markers = read_markers(data, headers)
@@ -209,9 +215,6 @@ class Log(Fenced):
         self._append(data, headers, markers)
         last_offset = self.log_end_offset - 1
         return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset)
-
-    def _is_empty(self) -> bool:
-        return self.log_start_offset == self.log_end_offset and not self.segments.active.size
 
     def _append(
         self, data: Buffer, headers: Sequence[BatchHeader], markers: dict[int, EndTxnMarker]
@@ -284,7 +287,6 @@ class Log(Fenced):
 
     @fencing
     def latest_timestamp(self) -> TimestampedOffset | None:
-        """The record with the largest timestamp."""
         return log_reading.latest_timestamp(self.segments)
 
     # Epochs ---------------------------------------------------------------------------------
@@ -318,7 +320,6 @@ class Log(Fenced):
 
     @fencing
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Empty the log; its next record gets `offset`."""
         self._restart_at(offset)
 
     def _restart_at(self, offset: int, log_start: int | None = None) -> None:
@@ -383,7 +384,6 @@ class Log(Fenced):
 
     @fencing
     def replace_segments(self, new: Sequence[Segment], old: Sequence[Segment]) -> None:
-        """Put compacted segments in the place of those they were made from."""
         self.segments.replace(new, old)
 
     # Durability -----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from struct import Struct
 from crc32c import crc32c
 from odradek.protocol.batch_header import (
     CODEC_MASK,
+    CONTROL_BIT,
     CRC_FROM,
     HEADER,
     HEADER_BYTES,
@@ -26,6 +27,7 @@ from odradek.protocol.compression import Codec
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.records import BatchHeader, WritableBuffer
 from odradek.protocol.settings import MAX_LONG
+from odradek.storage.files import Buffer
 from odradek.storage.framing import check_framing
 from odradek.storage.log_config import LogConfig
 from odradek.storage.validation import Origin
@@ -77,6 +79,27 @@ def read_ordinary(data: WritableBuffer, max_bytes: int) -> BatchHeader | None:
             check_framing(data, HEADER_BYTES, size, n)
         except ProtocolError:
             return None
+    return _new(BatchHeader, row)
+
+
+def read_continuing(data: Buffer, next_offset: int, leader_epoch: int | None) -> BatchHeader | None:
+    """The header of one whole batch as a leader sends it most of the time: it fills `data`, goes on
+    at `next_offset` in the same epoch, is no marker, and is intact. None for anything else."""
+    size = len(data)
+    if size < HEADER_BYTES:
+        return None
+    row = _unpack(data, 0)
+    base_offset, length, epoch, magic, crc, attributes, delta = row[:7]
+    if (
+        magic != MAGIC
+        or base_offset != next_offset
+        or length != size - LOG_OVERHEAD_BYTES
+        or epoch != leader_epoch
+        or attributes & CONTROL_BIT
+        or delta < 0
+        or crc32c(memoryview(data)[CRC_FROM:]) != crc
+    ):
+        return None
     return _new(BatchHeader, row)
 
 

@@ -1,51 +1,20 @@
-"""Fetch: read from the partitions of this broker, waiting for records when there are too few.
-
-Stage one reads every wanted partition. The answer is ready at once when it has `min_bytes`, when
-something must be told (an error, a divergence, a better replica), or when the client does not
-want to wait. Otherwise the fetch parks on its partitions, reads again from each that moves, and
-answers when that is enough or the time is over. Bytes are never touched: an answer holds slices of
-segment files.
-"""
+"""Fetch: read from the partitions of this broker. One fetch on its way is in `fetching`."""
 
 import asyncio
 from collections.abc import Iterator
-from functools import partial
-from typing import Final
 
 from odradek.broker.context import RequestContext
-from odradek.broker.fetch_sessions import FetchContext, FetchSessions, WantedPartition
-from odradek.broker.handlers.fetch_again import NO_EPOCH, READ_COMMITTED, SMALL_BYTES, FetchAgain
+from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.handlers.fetch_again import FetchAgain
+from odradek.broker.handlers.fetching import Fetch, FetchTerms
+from odradek.broker.handlers.follow_again import FollowAgain
+from odradek.broker.later import Later
 from odradek.broker.metadata_cache import MetadataCache
-from odradek.broker.nearest_replica import nearest_replica
 from odradek.broker.routes import AnyRoute, Route
-from odradek.protocol.errors import Errors, KafkaError
-from odradek.protocol.legacy_records import down_convert
-from odradek.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchAbortedTransaction,
-    FetchEpochEndOffset,
-    FetchLeaderIdAndEpoch,
-    FetchNodeEndpoint,
-    FetchPartitionData,
-    FetchRequest,
-    FetchResponse,
-)
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.schema import versions_of
-from odradek.protocol.types import NO_ID, TopicPartition
-from odradek.replication.leader import Leader
-from odradek.replication.partition import Partition
 from odradek.replication.replicas import Replicas
-from odradek.replication.waiters import Parked
-from odradek.storage.files import FileSlice
-from odradek.storage.log_reading import Isolation
-
-# A tool that reads what a follower would, without being one.
-DEBUGGING_CONSUMER: Final = -2
-NO_OFFSET: Final = -1
-
-_FIRST_VERSION_OF_FORMAT_2 = 4
-_FIRST_VERSION_WITH_ZSTD = 10
-_LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
 
 
 class FetchHandler:
@@ -61,12 +30,10 @@ class FetchHandler:
     ) -> None:
         """`reads_near_by`: consumers that say where they are are sent to a replica in their rack,
         and followers hear at once how far such consumers may read."""
-        self.replicas = replicas
-        self.reads_near_by = reads_near_by
-        self.metadata = metadata
-        self.loop = loop
-        self._sessions = sessions
-        self._max_bytes = max_bytes
+        self._terms = FetchTerms(replicas, metadata, sessions, max_bytes, loop, reads_near_by)
+        self._follow_again = FollowAgain(
+            self._terms, otherwise=FetchAgain(replicas.find, self._name_of, max_bytes)
+        )
 
     def routes(self) -> Iterator[AnyRoute]:
         yield Route(
@@ -74,357 +41,21 @@ class FetchHandler:
             versions_of("0-17"),
             self.fetch,
             failure=failed,
-            shortcut=FetchAgain(self.replicas.find, self._name_of, self._max_bytes),
+            shortcut=self._follow_again,
         )
 
     def _name_of(self, topic_id: bytes) -> str | None:
-        return self.metadata.view.names_by_id.get(topic_id)
+        return self._terms.metadata.view.names_by_id.get(topic_id)
 
     def fetch(
         self, request: FetchRequest, context: RequestContext
-    ) -> FetchResponse | asyncio.Future[FetchResponse]:
-        fetch = _Fetch(request, context, handler=self)
-        fetch.context = self._sessions.begin(
-            request, context.version, from_follower=fetch.is_follower
+    ) -> FetchResponse | Later[FetchResponse]:
+        fetch = Fetch(request, context, self._terms, Fetch.response)
+        return fetch.begin(
+            self._terms.sessions.begin(request, context.version, from_follower=fetch.is_follower)
         )
-        fetch.limit_bytes = max(0, min(request.max_bytes, self._max_bytes))
-        fetch.read()
-        if fetch.is_complete:
-            return fetch.response()
-        return fetch.park()
-
-
-class _Fetch:
-    """One fetch on its way."""
-
-    __slots__ = (
-        "_answer",
-        "_handler",
-        "_is_parked",
-        "_must_tell",
-        "_parked",
-        "_results",
-        "_timer",
-        "_version",
-        "bytes_read",
-        "context",
-        "is_follower",
-        "isolation",
-        "limit_bytes",
-        "replica_id",
-        "request",
-        "request_context",
-    )
-
-    context: FetchContext
-    limit_bytes: int
-
-    def __init__(
-        self, request: FetchRequest, request_context: RequestContext, *, handler: FetchHandler
-    ) -> None:
-        self.request = request
-        self.request_context = request_context
-        self._version = request_context.version
-        self._handler = handler
-        self._is_parked = False
-        state = request.replica_state
-        self.replica_id = request.replica_id if state is None else state.replica_id
-        self.is_follower = self.replica_id >= 0
-        self.isolation = _isolation(self.replica_id, request.isolation_level)
-        # None stands for "nothing that its client does not know".
-        self._results: list[tuple[WantedPartition, FetchPartitionData | None]] = []
-
-    @property
-    def is_complete(self) -> bool:
-        return (
-            self._must_tell
-            or self.bytes_read >= self.request.min_bytes
-            or self.request.max_wait_ms <= 0
-            or not self.context.wanted
-        )
-
-    # Reading --------------------------------------------------------------------------------
-
-    def read(self) -> None:
-        """Read all wanted partitions, in their order, until the limit is used up."""
-        self.bytes_read = 0
-        self._must_tell = False
-        self._results = [(wanted, self._read_one(wanted)) for wanted in self.context.wanted]
-
-    def _read_one(self, wanted: WantedPartition) -> FetchPartitionData | None:
-        partition = wanted.found
-        try:
-            if partition is None or partition.role is None:
-                partition = wanted.found = self._find(wanted)
-            return self._read_partition(partition, wanted)
-        except KafkaError as error:
-            wanted.found = None
-            self._must_tell = True
-            return self._refused(wanted, error)
-
-    def _find(self, wanted: WantedPartition) -> Partition:
-        handler, topic_id = self._handler, wanted.topic_id
-        if topic_id == NO_ID:
-            return handler.replicas.hosted(TopicPartition(wanted.topic, wanted.request.partition))
-        name = handler.metadata.view.names_by_id.get(topic_id)
-        if name is None:
-            raise KafkaError(Errors.UNKNOWN_TOPIC_ID)
-        partition = handler.replicas.hosted(TopicPartition(name, wanted.request.partition))
-        if partition.topic_id != topic_id:
-            raise KafkaError(Errors.INCONSISTENT_TOPIC_ID)
-        return partition
-
-    def _read_partition(
-        self, partition: Partition, wanted: WantedPartition
-    ) -> FetchPartitionData | None:
-        request, version = wanted.request, self._version
-        partition.check_readable(
-            request.current_leader_epoch, leader_only=self.is_follower or version < 11
-        )
-        if request.last_fetched_epoch != NO_EPOCH:
-            diverged = self._diverged(partition, wanted)
-            if diverged is not None:
-                return diverged
-        if self.context.is_incremental and wanted.is_current(partition.log):
-            self._note_follower(partition, wanted)
-            return None
-        if self._handler.reads_near_by and self.request.rack_id and not self.is_follower:
-            referred = self._referred(partition, wanted)
-            if referred is not None:
-                return referred
-        room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
-        may_read = not (self.is_follower and partition.holds_up(self.replica_id))
-        found = partition.read(
-            request.fetch_offset,
-            max(0, room) if may_read else 0,
-            isolation=self.isolation,
-            min_one_batch=may_read and self.bytes_read == 0,
-        )
-        self._note_follower(partition, wanted)
-        bounds = found.bounds
-        records = found.records or b""
-        if self.is_follower:
-            partition.note_sent(len(records))
-        self.bytes_read += len(records)
-        data = FetchPartitionData(
-            partition_index=request.partition,
-            error_code=0,
-            high_watermark=bounds.high_watermark,
-            last_stable_offset=bounds.last_stable,
-            log_start_offset=bounds.log_start,
-            aborted_transactions=None,
-            records=records,
-        )
-        if found.aborted is not None:
-            data.aborted_transactions = [
-                FetchAbortedTransaction(
-                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
-                )
-                for aborted in found.aborted
-            ]
-        if version < _FIRST_VERSION_WITH_ZSTD and records:
-            data.records = _for_old_clients(records, partition, version)
-        return data
-
-    def _referred(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData | None:
-        """What a consumer is told that had better read elsewhere: where, and no records."""
-        request, bounds = wanted.request, partition.log.bounds()
-        if not isinstance(partition.role, Leader) or not (
-            bounds.log_start <= request.fetch_offset <= bounds.high_watermark
-        ):
-            return None
-        nearest = nearest_replica(
-            self.request.rack_id,
-            request.fetch_offset,
-            partition.role,
-            self._handler.metadata.view.brokers,
-            self.request_context.listener,
-        )
-        if nearest is None:
-            return None
-        self._must_tell = True
-        return FetchPartitionData(
-            partition_index=request.partition,
-            error_code=0,
-            high_watermark=bounds.high_watermark,
-            last_stable_offset=bounds.last_stable,
-            log_start_offset=bounds.log_start,
-            preferred_read_replica=nearest,
-            records=b"",
-        )
-
-    def _diverged(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData | None:
-        """What a fetcher is told whose log has parted from ours."""
-        request = wanted.request
-        end = partition.diverging_end(request.last_fetched_epoch, request.fetch_offset)
-        if end is None:
-            return None
-        self._must_tell = True
-        bounds = partition.log.bounds()
-        return FetchPartitionData(
-            partition_index=request.partition,
-            error_code=0,
-            high_watermark=bounds.high_watermark,
-            last_stable_offset=bounds.last_stable,
-            log_start_offset=bounds.log_start,
-            diverging_epoch=FetchEpochEndOffset(epoch=end.epoch, end_offset=end.end_offset),
-            records=b"",
-        )
-
-    def _note_follower(self, partition: Partition, wanted: WantedPartition) -> None:
-        """The follower has all before the offset it asks for; that was noted when it asked."""
-        if not self.is_follower or self._is_parked:
-            return
-        state = self.request.replica_state
-        partition.note_follower_fetch(
-            self.replica_id,
-            fetch_offset=wanted.request.fetch_offset,
-            log_start_offset=wanted.request.log_start_offset,
-            broker_epoch=-1 if state is None else state.replica_epoch,
-        )
-
-    def _refused(self, wanted: WantedPartition, error: KafkaError) -> FetchPartitionData:
-        data = FetchPartitionData(
-            partition_index=wanted.request.partition,
-            error_code=error.error,
-            high_watermark=NO_OFFSET,
-            records=b"",
-        )
-        if error.error in _LEADER_MOVED:
-            topic = self._handler.metadata.view.topic(wanted.topic, wanted.topic_id)
-            known = None if topic is None else topic.partitions.get(wanted.request.partition)
-            if known is not None:
-                data.current_leader = FetchLeaderIdAndEpoch(
-                    leader_id=known.leader, leader_epoch=known.leader_epoch
-                )
-        return data
-
-    # Waiting --------------------------------------------------------------------------------
-
-    def park(self) -> asyncio.Future[FetchResponse]:
-        loop = self._handler.loop
-        self._is_parked = True
-        self._answer: asyncio.Future[FetchResponse] = loop.create_future()
-        self._timer = loop.call_later(self.request.max_wait_ms / 1000, self._finish)
-        self._parked = [self._park_on(index) for index in range(len(self._results))]
-        if self.is_follower and self._handler.reads_near_by:
-            self._park_on_high_watermarks()
-        return self._answer
-
-    def _park_on_high_watermarks(self) -> None:
-        """A follower's consumers wait for the high watermark, so it must hear of it at once."""
-        for wanted, _ in self._results:
-            partition = wanted.found
-            if partition is None:
-                continue
-            if wanted.high_watermark < partition.log.high_watermark:
-                self._handler.loop.call_soon(self._finish)
-                return
-            after = partition.log.high_watermark + 1
-            self._parked.append(partition.hw_waiters.park(after, self._tell_high_watermarks))
-
-    def _tell_high_watermarks(self) -> None:
-        if not self._answer.done():
-            self._results = [(wanted, self._read_one(wanted)) for wanted, _ in self._results]
-            self._finish()
-
-    def _park_on(self, index: int) -> Parked | None:
-        """Wait for the next record that a partition may show."""
-        partition = self._results[index][0].found
-        if partition is None:
-            return None
-        if self.isolation is Isolation.LOG_END:
-            waiters, seen = partition.data_waiters, partition.log.log_end_offset
-        else:
-            waiters, seen = partition.hw_waiters, partition.log.high_watermark
-        return waiters.park(seen + 1, partial(self._look, index))
-
-    def _look(self, index: int) -> None:
-        """A partition moved: read it again, and answer if that is enough."""
-        if self._answer.done():
-            return
-        wanted, seen = self._results[index]
-        self.bytes_read -= 0 if seen is None else len(seen.records or b"")
-        self._results[index] = wanted, self._read_one(wanted)
-        if self.is_complete:
-            self._finish()
-        else:
-            self._parked[index] = self._park_on(index)
-
-    def _finish(self) -> None:
-        self._timer.cancel()
-        for parked in self._parked:
-            if parked is not None:
-                parked.cancel()
-        if not self._answer.done():
-            self._answer.set_result(self.response())
-
-    # Answering ------------------------------------------------------------------------------
-
-    def response(self) -> FetchResponse:
-        topics: list[FetchableTopicResponse] = []
-        last: FetchableTopicResponse | None = None
-        for wanted, data in self._results:
-            if data is None or not self.context.tells(wanted, data):
-                continue
-            if last is None or last.topic != wanted.topic or last.topic_id != wanted.topic_id:
-                last = FetchableTopicResponse(
-                    topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]
-                )
-                topics.append(last)
-            if type(data.records) is FileSlice and data.records.length <= SMALL_BYTES:
-                # With the answer around it one piece, which is sent by one call.
-                data.records = data.records.read_cached() or data.records
-            last.partitions.append(data)
-        response = FetchResponse(session_id=self.context.session_id, responses=topics)
-        if self._must_tell:
-            self._name_new_leaders(response)
-        return response
-
-    def _name_new_leaders(self, response: FetchResponse) -> None:
-        """Tell where the leaders are that a client did not find here (KIP-951)."""
-        view = self._handler.metadata.view
-        leaders = {
-            data.current_leader.leader_id
-            for _, data in self._results
-            if data is not None and data.current_leader is not None
-        }
-        for leader in sorted(leaders):
-            endpoint = view.endpoint(leader, self.request_context.listener)
-            if endpoint is not None:
-                response.node_endpoints.append(
-                    FetchNodeEndpoint(
-                        node_id=leader,
-                        host=endpoint.host,
-                        port=endpoint.port,
-                        rack=view.brokers[leader].rack,
-                    )
-                )
 
 
 def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
     """A session out of step is told at the top; nothing is said of partitions."""
     return FetchResponse(error_code=error.error, session_id=0, responses=[])
-
-
-def _isolation(replica_id: int, isolation_level: int) -> Isolation:
-    if replica_id >= 0 or replica_id == DEBUGGING_CONSUMER:
-        return Isolation.LOG_END
-    if isolation_level == READ_COMMITTED:
-        return Isolation.LAST_STABLE
-    return Isolation.HIGH_WATERMARK
-
-
-def _for_old_clients(
-    records: FileSlice | bytes, partition: Partition, version: int
-) -> FileSlice | bytes:
-    """What a client of this version can read: no zstd before v10, no format 2 before v4."""
-    config = partition.log.config
-    if config.compression_type == "zstd":
-        raise KafkaError(Errors.UNSUPPORTED_COMPRESSION_TYPE)
-    if version >= _FIRST_VERSION_OF_FORMAT_2:
-        return records
-    if not config.message_downconversion_enable:
-        raise KafkaError(Errors.UNSUPPORTED_VERSION)
-    data = records if isinstance(records, bytes) else records.read()
-    return down_convert(data, magic=0 if version < 2 else 1)

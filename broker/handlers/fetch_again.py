@@ -5,7 +5,7 @@ clients do, sends the same request over and over: only the correlation id and th
 the bytes around the offset, once understood, stand for a request that was decoded already, and the
 answer is a form in which a few numbers and the records are filled in.
 
-`learn` is shown requests that were answered the long way; `answer` serves one that it knows when
+`learn` is shown requests that went the long way; `answer` serves one that it knows when
 there is something to read, or returns None: the long way waits for records, tells of aborted
 transactions and of everything that is wrong. Both ways read by `Partition.read`.
 
@@ -18,6 +18,7 @@ from copy import deepcopy
 from struct import Struct
 from typing import Final, NamedTuple
 
+from odradek.broker.network.peer import Peer
 from odradek.protocol.compiler import Part
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.frames import LENGTH, RequestHeader, encode_request, encode_response
@@ -86,7 +87,7 @@ class FetchAgain:
         # By version: how far before the end of such a frame its offset stands.
         self._distances: dict[int, int] = {}
 
-    def answer(self, frame: bytearray) -> list[Part] | None:
+    def answer(self, frame: bytearray, _: Peer) -> list[Part] | None:
         """Read and answer; None when the long way must be taken."""
         if len(frame) <= _COMPARED_FROM:
             return None

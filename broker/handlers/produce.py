@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Iterator
 
 from odradek.broker.context import RequestContext
 from odradek.broker.flushing import Flusher
+from odradek.broker.handlers.pending_produce import NO_OFFSET, PendingProduce, fail
 from odradek.broker.handlers.produce_again import (
     ACKS_ALL,
     ACKS_LEADER,
@@ -42,11 +43,8 @@ from odradek.protocol.schema import versions_of
 from odradek.protocol.types import NO_ID, TopicPartition
 from odradek.replication.partition import Partition
 from odradek.replication.replicas import Replicas
-from odradek.replication.waiters import Parked
-from odradek.storage.log import Log
 from odradek.storage.validation import InvalidRecords
 
-NO_OFFSET = -1
 # The one client that may write to internal topics, by the name Kafka's admin tools give it.
 ADMIN_CLIENT_ID = "__admin_client"
 
@@ -76,7 +74,7 @@ class ProduceHandler:
             versions_of("0-12"),
             self.produce,
             failure=failed,
-            shortcut=ProduceAgain(self._replicas.find),
+            shortcut=ProduceAgain(self._replicas.find, self._loop),
         )
 
     def produce(
@@ -105,7 +103,7 @@ class ProduceHandler:
         request: ProduceRequest,
         context: RequestContext,
         response: ProduceResponse,
-        pending: "PendingProduce",
+        pending: PendingProduce,
     ) -> ProduceResponse | Awaitable[ProduceResponse] | None:
         """Everything is appended or refused: answer, or wait for what must happen first."""
         if request.acks == ACKS_NONE:
@@ -120,7 +118,7 @@ class ProduceHandler:
         return pending.begin(response, request.timeout_ms)
 
     async def _after_flush(
-        self, pending: "PendingProduce", response: ProduceResponse, timeout_ms: int
+        self, pending: PendingProduce, response: ProduceResponse, timeout_ms: int
     ) -> ProduceResponse:
         """flush.messages asks for the disk before the answer."""
         for log, result in pending.unsynced:
@@ -137,7 +135,7 @@ class ProduceHandler:
         data: PartitionProduceData,
         acks: int,
         context: RequestContext,
-        pending: "PendingProduce",
+        pending: PendingProduce,
     ) -> PartitionProduceResponse:
         try:
             partition = self.find(topic, data.index, context)
@@ -170,7 +168,7 @@ class ProduceHandler:
         return self._replicas.hosted(TopicPartition(name, index))
 
     def refused(
-        self, topic: TopicProduceData, index: int, error: KafkaError, pending: "PendingProduce"
+        self, topic: TopicProduceData, index: int, error: KafkaError, pending: PendingProduce
     ) -> PartitionProduceResponse:
         result = PartitionProduceResponse(
             index=index,
@@ -199,80 +197,6 @@ class ProduceHandler:
         return None if info is None else info.partitions.get(index)
 
 
-class PendingProduce:
-    """An answer that waits until enough replicas have the records, or for the timeout."""
-
-    __slots__ = (
-        "_answer",
-        "_loop",
-        "_parked",
-        "_response",
-        "_timer",
-        "has_new_leaders",
-        "unsynced",
-        "waits",
-    )
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        # (partition, the offset its high watermark must reach, our reign then, its result)
-        self.waits: list[tuple[Partition, int, int, PartitionProduceResponse]] = []
-        self.has_new_leaders = False
-        # Logs that must be on disk first.
-        self.unsynced: list[tuple[Log, PartitionProduceResponse]] = []
-        self._parked: dict[Partition, Parked] = {}
-
-    def add(self, partition: Partition, offset: int, result: PartitionProduceResponse) -> None:
-        self.waits.append((partition, offset, partition.reign, result))
-
-    def begin(self, response: ProduceResponse, timeout_ms: int) -> asyncio.Future[ProduceResponse]:
-        self._response = response
-        self._answer: asyncio.Future[ProduceResponse] = self._loop.create_future()
-        self._timer = self._loop.call_later(max(0, timeout_ms) / 1000, self._time_is_over)
-        for partition, offset, _, _ in self.waits:
-            self._parked[partition] = partition.hw_waiters.park(offset, self._look)
-        return self._answer
-
-    def forget_committed(self) -> None:
-        """Settle what is decided already."""
-        self.waits = [wait for wait in self.waits if not self._is_decided(*wait)]
-
-    def _look(self) -> None:
-        """Something moved: answer when everything is decided."""
-        self.forget_committed()
-        if not self.waits:
-            self._finish()
-            return
-        for partition, offset, _, _ in self.waits:
-            # Let go though nothing is decided: a new epoch in which this broker leads on.
-            if self._parked[partition].callback is None:
-                self._parked[partition] = partition.hw_waiters.park(offset, self._look)
-
-    def _is_decided(
-        self, partition: Partition, offset: int, reign: int, result: PartitionProduceResponse
-    ) -> bool:
-        if partition.reign != reign:
-            fail(result, Errors.NOT_LEADER_OR_FOLLOWER)
-            return True
-        if partition.log.high_watermark < offset:
-            return False
-        if not partition.has_quorum:
-            fail(result, Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-        return True
-
-    def _time_is_over(self) -> None:
-        for _, _, _, result in self.waits:
-            fail(result, Errors.REQUEST_TIMED_OUT)
-        self._finish()
-
-    def _finish(self) -> None:
-        self._timer.cancel()
-        for parked in self._parked.values():
-            parked.cancel()
-        if not self._answer.done():
-            self._answer.set_result(self._response)
-
-
 def _has_transactional_records(request: ProduceRequest) -> bool:
     """Told by the batches themselves: what the request says of itself is only a claim. Old message
     sets have other things at that place, and know no transactions."""
@@ -287,13 +211,6 @@ def _has_transactional_records(request: ProduceRequest) -> bool:
             ):
                 return True
     return False
-
-
-def fail(result: PartitionProduceResponse, error: Errors) -> None:
-    """Turn a success into a failure: the records may or may not be kept."""
-    result.error_code = error
-    result.base_offset = NO_OFFSET
-    result.log_append_time_ms = -1
 
 
 def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse:

@@ -24,7 +24,8 @@ from odradek.protocol.messages.produce import (
 from odradek.protocol.records import BatchHeader, read_header
 
 if TYPE_CHECKING:
-    from odradek.broker.handlers.produce import PendingProduce, ProduceHandler
+    from odradek.broker.handlers.pending_produce import PendingProduce
+    from odradek.broker.handlers.produce import ProduceHandler
 
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
 # From here on a batch makes its partition part of the transaction.

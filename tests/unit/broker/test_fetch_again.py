@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from odradek.broker.handlers.fetch_again import SMALL_BYTES, FetchAgain
+from odradek.broker.network.peer import Address, Peer
 from odradek.protocol.clock import ManualClock
 from odradek.protocol.compiler import Part
 from odradek.protocol.frames import (
@@ -33,6 +34,7 @@ from odradek.storage.validation import Origin
 
 from tests.unit.replication.conftest import LOCAL, batch, new_partition
 
+PEER = Peer("PLAINTEXT", Address("127.0.0.1", 1), Address("127.0.0.1", 2))
 CORRELATION = 7654321
 EPOCH = 5
 VERSIONS = range(11, 18)
@@ -119,7 +121,7 @@ def test_a_known_request_is_answered_like_a_decoded_one(
     for offset in (0, 1, 2, 5):
         asked = request(partition, offset, version, isolation_level=isolation_level)
         expected = long_way(partition, offset, version, committed=bool(isolation_level))
-        answer = again.answer(frame_of(asked, version))
+        answer = again.answer(frame_of(asked, version), PEER)
         assert sent(answer) == expected
         assert len(answer or ()) == 1, "one piece, sent by one call"
 
@@ -128,13 +130,13 @@ def test_a_known_request_is_answered_like_a_decoded_one(
 def test_much_is_answered_by_a_slice(again: FetchAgain, partition: Partition, version: int) -> None:
     learn(again, request(partition, 0, version), version)
     partition.append(batch(SMALL_BYTES // 10), acks=1, produce_version=11)
-    answer = again.answer(frame_of(request(partition, 6, version), version))
+    answer = again.answer(frame_of(request(partition, 6, version), version), PEER)
     assert sent(answer) == long_way(partition, 6, version, committed=False)
     assert [type(part) for part in answer or ()] == [bytes, FileSlice, bytes]
 
 
 def test_what_was_not_learned_takes_the_long_way(again: FetchAgain, partition: Partition) -> None:
-    assert again.answer(frame_of(request(partition), 17)) is None
+    assert again.answer(frame_of(request(partition), 17), PEER) is None
     learn(again, request(partition))
     fewer = request(partition)
     fewer.topics[0].partitions[0].partition_max_bytes = 100
@@ -147,7 +149,7 @@ def test_what_was_not_learned_takes_the_long_way(again: FetchAgain, partition: P
         bytearray(),
         bytearray(b"\x00\x01"),
     ]
-    assert [again.answer(other) for other in others] == [None] * len(others)
+    assert [again.answer(other, PEER) for other in others] == [None] * len(others)
 
 
 def test_a_version_that_only_ends_like_a_known_one_is_another(
@@ -155,7 +157,7 @@ def test_a_version_that_only_ends_like_a_known_one_is_another(
 ) -> None:
     frame = learn(again, request(partition))
     frame[2] = 1
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
 
 
 def _in_a_session(asked: FetchRequest) -> None:
@@ -220,7 +222,7 @@ def test_requests_of_other_kinds_always_take_the_long_way(
 ) -> None:
     asked = request(partition)
     change(asked)
-    assert again.answer(learn(again, asked)) is None
+    assert again.answer(learn(again, asked), PEER) is None
 
 
 @pytest.mark.parametrize("offset", [-1, 6, 7, 1000])
@@ -228,25 +230,25 @@ def test_where_there_is_nothing_to_read_the_long_way_says_so_or_waits(
     again: FetchAgain, partition: Partition, offset: int
 ) -> None:
     learn(again, request(partition))
-    assert again.answer(frame_of(request(partition, offset), 17)) is None
+    assert again.answer(frame_of(request(partition, offset), 17), PEER) is None
 
 
 def test_nothing_is_read_that_is_not_committed(again: FetchAgain, partition: Partition) -> None:
     frame = learn(again, request(partition, 5))
-    assert again.answer(frame) is not None
+    assert again.answer(frame, PEER) is not None
     partition.log.update_high_watermark(5)
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
 
 
 def test_a_partition_that_is_led_elsewhere_or_anew_takes_the_long_way(
     again: FetchAgain, partition: Partition
 ) -> None:
     frame = learn(again, request(partition))
-    assert again.answer(frame) is not None
+    assert again.answer(frame, PEER) is not None
     partition.become_leader(epoch=EPOCH + 1, partition_epoch=1, replicas=(LOCAL,), isr=(LOCAL,))
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
     partition.resign()
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
 
 
 def test_a_topic_that_was_made_again_takes_the_long_way(
@@ -254,14 +256,14 @@ def test_a_topic_that_was_made_again_takes_the_long_way(
 ) -> None:
     frame = learn(again, request(partition))
     partition.topic_id = bytes(range(16))
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
 
 
 def test_aborted_transactions_are_told_by_the_long_way(
     again: FetchAgain, partition: Partition
 ) -> None:
     frame = learn(again, request(partition, isolation_level=1))
-    assert again.answer(frame) is not None
+    assert again.answer(frame, PEER) is not None
     stamp = ProducerStamp(9, 0, 0, is_transactional=True)
     written = build_batch([Row(0, 1_700_000_000_000, None, b"v")], producer=stamp)
     partition.append(bytearray(written), acks=1, produce_version=11)
@@ -269,12 +271,12 @@ def test_aborted_transactions_are_told_by_the_long_way(
         EndTxnMarker(False, 0), producer_id=9, producer_epoch=0, timestamp=1_700_000_000_000
     )
     partition.append(bytearray(marker), acks=1, origin=Origin.COORDINATOR, produce_version=11)
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
     uncommitted = learn(again, request(partition))
-    assert again.answer(uncommitted) is not None
+    assert again.answer(uncommitted, PEER) is not None
 
 
 def test_a_log_that_has_failed_takes_the_long_way(again: FetchAgain, partition: Partition) -> None:
     frame = learn(again, request(partition))
     partition.log.fail(OSError("gone"))
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None

@@ -7,6 +7,7 @@ import pytest
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.handlers.fetch import FetchHandler
+from odradek.broker.later import Later
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.network.peer import Address, Peer
 from odradek.protocol.clock import ManualClock
@@ -46,14 +47,16 @@ class OneLeader:
     def hosted(self, _: TopicPartition) -> Partition:
         return self.partition
 
+    find = hosted
+
     @property
     def follower(self) -> FollowerProgress:
         assert isinstance(self.partition.role, Leader)
         return self.partition.role.followers[FOLLOWER]
 
-    def fetch(self, offset: int) -> "asyncio.Future[FetchResponse]":
+    def fetch(self, offset: int) -> Later[FetchResponse]:
         waiting = self.ask(self.request(offset, replica_id=FOLLOWER, max_wait_ms=30_000))
-        assert isinstance(waiting, asyncio.Future)
+        assert isinstance(waiting, Later)
         return waiting
 
     def request(
@@ -75,7 +78,7 @@ class OneLeader:
             **fields,
         )
 
-    def ask(self, request: FetchRequest) -> "FetchResponse | asyncio.Future[FetchResponse]":
+    def ask(self, request: FetchRequest) -> FetchResponse | Later[FetchResponse]:
         header = RequestHeader(api(FETCH_KEY), VERSION, 0, "broker-2", 0)
         address = Address("127.0.0.1", 9092)
         context = RequestContext(header, Peer("PLAINTEXT", address, address), 0.0)
@@ -113,9 +116,8 @@ def test_the_next_fetch_moves_the_high_watermark():
         one.partition.append(batch(3), acks=-1, produce_version=9)
         await waiting
         assert one.partition.log.high_watermark == 0
-        parked = one.fetch(3)
+        one.fetch(3)
         assert one.partition.log.high_watermark == 3
-        parked.cancel()
 
     asyncio.run(scene())
 
@@ -140,7 +142,7 @@ def committed_batch(one: OneLeader) -> int:
     """Gives its size."""
     records = batch(3)
     one.partition.append(records, acks=-1, produce_version=9)
-    one.fetch(3).cancel()
+    one.fetch(3)
     return len(records)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from odradek.broker.handlers.produce import PendingProduce
+from odradek.broker.later import Later
 from odradek.protocol.clock import ManualClock
 from odradek.protocol.errors import Errors
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
@@ -30,7 +31,7 @@ def appended(partition: Partition) -> tuple[PartitionProduceResponse, PendingPro
 
 def begun(
     partition: Partition, timeout_ms: int = 30_000
-) -> tuple[PartitionProduceResponse, asyncio.Future]:
+) -> tuple[PartitionProduceResponse, Later[ProduceResponse]]:
     result, pending = appended(partition)
     return result, pending.begin(ProduceResponse(responses=[]), timeout_ms)
 
@@ -40,9 +41,9 @@ def test_a_leader_that_leads_on_in_a_new_epoch_still_answers_for_what_it_has():
         partition = new_partition(ManualClock())
         result, answer = begun(partition)
         lead(partition, 1)
-        assert not answer.done()
+        assert not answer.is_there
         follower_has_it(partition)
-        assert answer.done()
+        assert answer.is_there
         assert result.error_code == Errors.NONE
 
     asyncio.run(scene())
@@ -54,7 +55,7 @@ def test_a_leader_that_was_deposed_in_between_cannot_answer_for_anything():
         result, answer = begun(partition)
         partition.become_follower(leader_id=2, epoch=1, partition_epoch=1, replicas=(1, 2))
         lead(partition, 2)
-        assert answer.done()
+        assert answer.is_there
         assert result.error_code == Errors.NOT_LEADER_OR_FOLLOWER
 
     asyncio.run(scene())

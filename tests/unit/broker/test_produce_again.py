@@ -1,15 +1,20 @@
 """The short way of a produce request answers as the long one, or lets it do so."""
 
+import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from odradek.broker.handlers.produce_again import ATTRIBUTES_LOW, ProduceAgain
+from odradek.broker.later import Later
+from odradek.broker.network.peer import Address, Peer
 from odradek.protocol.clock import ManualClock
 from odradek.protocol.compiler import Part
+from odradek.protocol.errors import Errors
 from odradek.protocol.frames import (
     LENGTH,
     decode_request,
+    decode_response,
     encode_request,
     encode_response,
     read_request_header,
@@ -27,6 +32,7 @@ from odradek.replication.partition import Partition
 
 from tests.unit.replication.conftest import LOCAL, batch, new_partition
 
+PEER = Peer("PLAINTEXT", Address("127.0.0.1", 1), Address("127.0.0.1", 2))
 CORRELATION = 1234567
 VERSIONS = range(5, 12)
 
@@ -41,8 +47,16 @@ def partition() -> Partition:
 
 
 @pytest.fixture
-def again(partition: Partition) -> ProduceAgain:
-    return ProduceAgain({partition.where: partition}.get)
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Never run: nothing here takes time."""
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def again(partition: Partition, loop: asyncio.AbstractEventLoop) -> ProduceAgain:
+    return ProduceAgain({partition.where: partition}.get, loop)
 
 
 def request(
@@ -81,8 +95,12 @@ def test_a_known_request_is_answered_like_a_decoded_one(
     again: ProduceAgain, partition: Partition, version: int, acks: int
 ) -> None:
     learn(again, request(acks=acks), version)
-    assert again.answer(frame_of(request(batch(3), acks=acks), version)) == answer_at(1, version)
-    assert again.answer(frame_of(request(batch(200), acks=acks), version)) == answer_at(4, version)
+    assert again.answer(frame_of(request(batch(3), acks=acks), version), PEER) == answer_at(
+        1, version
+    )
+    assert again.answer(frame_of(request(batch(200), acks=acks), version), PEER) == answer_at(
+        4, version
+    )
     assert partition.log.log_end_offset == 204
 
 
@@ -91,7 +109,7 @@ def test_who_wants_no_answer_gets_none(
     again: ProduceAgain, partition: Partition, version: int
 ) -> None:
     learn(again, request(acks=0), version)
-    assert again.answer(frame_of(request(batch(3), acks=0), version)) == ()
+    assert again.answer(frame_of(request(batch(3), acks=0), version), PEER) == ()
     assert partition.log.log_end_offset == 4
 
 
@@ -99,7 +117,7 @@ def test_who_wants_no_answer_gets_none(
 def test_what_was_not_learned_takes_the_long_way(
     again: ProduceAgain, partition: Partition, version: int
 ) -> None:
-    assert again.answer(frame_of(request(), version)) is None
+    assert again.answer(frame_of(request(), version), PEER) is None
     learn(again, request(), version)
     others = [
         frame_of(request(index=1), version),
@@ -110,20 +128,20 @@ def test_what_was_not_learned_takes_the_long_way(
         frame_of(request(), version, client=None),
         frame_of(request(), version - 1),
     ]
-    assert [again.answer(other) for other in others] == [None] * len(others)
+    assert [again.answer(other, PEER) for other in others] == [None] * len(others)
     assert partition.log.log_end_offset == 1
 
 
 def test_a_version_that_only_ends_like_a_known_one_is_another(again: ProduceAgain) -> None:
     frame = learn(again, request())
     frame[2] = 1
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
 
 
 @pytest.mark.parametrize("version", [0, 2, 3, 4])
 def test_answers_of_old_versions_have_another_form(again: ProduceAgain, version: int) -> None:
     learn(again, request(), version)
-    assert again.answer(frame_of(request(), version)) is None
+    assert again.answer(frame_of(request(), version), PEER) is None
 
 
 def _transactional(records: bytearray) -> None:
@@ -155,10 +173,10 @@ def test_records_that_need_a_closer_look_take_the_long_way(
     known = bytearray(batch())
     struct.pack_into(">qhi", known, 43, 7, 0, 0)
     write_crc(known, 0, len(known))
-    assert again.answer(frame_of(request(known), 11)) == answer_at(1, 11)
+    assert again.answer(frame_of(request(known), 11), PEER) == answer_at(1, 11)
     records = batch(2)
     damage(records)
-    assert again.answer(frame_of(request(records), 11)) is None
+    assert again.answer(frame_of(request(records), 11), PEER) is None
     assert partition.log.log_end_offset == 2
 
 
@@ -169,14 +187,14 @@ def test_a_batch_refused_for_its_sequence_is_handed_on_as_it_came(
     known = bytearray(batch())
     struct.pack_into(">qhi", known, 43, 7, 0, 0)
     write_crc(known, 0, len(known))
-    assert again.answer(frame_of(request(known), 11)) == answer_at(1, 11)
+    assert again.answer(frame_of(request(known), 11), PEER) == answer_at(1, 11)
     # The first batch of an epoch gets its offset before its producer is looked at.
     partition.become_leader(epoch=6, partition_epoch=1, replicas=(LOCAL,), isr=(LOCAL,))
     records = batch(2)
     _out_of_sequence(records)
     frame = frame_of(request(records), 11)
     before = bytes(frame)
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
     assert frame == before
 
 
@@ -186,8 +204,8 @@ def test_a_frame_that_is_cut_or_goes_on_takes_the_long_way(
 ) -> None:
     frame = learn(again, request(), version)
     for size in range(len(frame)):
-        assert again.answer(frame[:size]) is None
-    assert again.answer(frame + b"\0") is None
+        assert again.answer(frame[:size], PEER) is None
+    assert again.answer(frame + b"\0", PEER) is None
     assert partition.log.log_end_offset == 1
 
 
@@ -197,25 +215,104 @@ def test_no_length_leads_past_the_frame(again: ProduceAgain, partition: Partitio
     for length in (b"\xff\xff\xff\xff\x7f", b"\xff\xff\xff\xff\xff\xff", b"\x00", b"\x01"):
         bad = bytearray(frame)
         bad[at : at + len(length)] = length
-        assert again.answer(bad) is None
+        assert again.answer(bad, PEER) is None
     assert partition.log.log_end_offset == 1
 
 
-@pytest.mark.parametrize("acks", [-1, 1])
-def test_an_answer_that_must_wait_for_followers_takes_the_long_way(acks: int) -> None:
-    partition = new_partition(ManualClock())
-    partition.become_leader(epoch=5, partition_epoch=0, replicas=(LOCAL, 2), isr=(LOCAL, 2))
-    partition.append(batch(), acks=1, produce_version=11)
-    again = ProduceAgain({partition.where: partition}.get)
-    frame = learn(again, request(acks=acks))
-    assert again.answer(frame) == (None if acks == -1 else answer_at(1, 11))
+class Replicated:
+    """A leader with one follower, which is asked to append to it the short way."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, **overrides: str) -> None:
+        self.partition = new_partition(ManualClock(), **overrides)
+        self.lead(5)
+        self.partition.append(batch(), acks=1, produce_version=11)
+        self.again = ProduceAgain({self.partition.where: self.partition}.get, loop)
+
+    def lead(self, epoch: int, isr: tuple[int, ...] = (LOCAL, 2)) -> None:
+        self.partition.become_leader(
+            epoch=epoch, partition_epoch=epoch, replicas=(LOCAL, 2), isr=isr
+        )
+
+    def follower_has(self, offset: int) -> None:
+        self.partition.note_follower_fetch(
+            2, fetch_offset=offset, log_start_offset=0, broker_epoch=-1
+        )
+
+    def produce(self, version: int = 11) -> Later[Sequence[Part]]:
+        learn(self.again, request(acks=-1), version)
+        answer = self.again.answer(frame_of(request(batch(2), acks=-1), version), PEER)
+        assert isinstance(answer, Later)
+        return answer
 
 
-def test_an_answer_that_must_wait_for_the_disk_takes_the_long_way() -> None:
+def told(answer: Later[Sequence[Part]], version: int = 11) -> PartitionProduceResponse:
+    data = b"".join(bytes(part) for part in answer.result)
+    _, response = decode_response(data[LENGTH.size :], ProduceRequest, version)
+    assert isinstance(response, ProduceResponse)
+    return response.responses[0].partition_responses[0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_answer_that_must_wait_for_followers_comes_when_they_have_the_records(
+    loop: asyncio.AbstractEventLoop, version: int
+) -> None:
+    one = Replicated(loop)
+    answer = one.produce(version)
+    one.follower_has(2)
+    assert not answer.is_there, "it has one record of two"
+    one.follower_has(3)
+    assert answer.is_there
+    assert answer.result == answer_at(1, version)
+
+
+def test_a_leader_alone_in_sync_answers_at_once(loop: asyncio.AbstractEventLoop) -> None:
+    one = Replicated(loop)
+    one.lead(6, isr=(LOCAL,))
+    one.partition.append(batch(), acks=1, produce_version=11)
+    frame = learn(one.again, request(acks=-1))
+    assert one.again.answer(frame, PEER) == answer_at(2, 11)
+
+
+def test_too_few_in_sync_replicas_are_told_of_on_the_long_way(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    one = Replicated(loop, **{"min.insync.replicas": "2"})
+    one.lead(6, isr=(LOCAL,))
+    frame = learn(one.again, request(acks=-1))
+    assert one.again.answer(frame, PEER) is None
+    assert one.partition.log.log_end_offset == 1
+
+
+def test_a_leader_that_is_deposed_while_an_answer_waits_says_so(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    one = Replicated(loop)
+    answer = one.produce()
+    one.partition.become_follower(leader_id=2, epoch=6, partition_epoch=6, replicas=(LOCAL, 2))
+    assert told(answer).error_code == Errors.NOT_LEADER_OR_FOLLOWER
+
+
+def test_an_answer_waits_no_longer_than_its_client() -> None:
+    async def scene() -> None:
+        one = Replicated(asyncio.get_running_loop())
+        asked = request(acks=-1)
+        asked.timeout_ms = 1
+        frame = learn(one.again, asked)
+        answer = one.again.answer(frame, PEER)
+        assert isinstance(answer, Later)
+        await answer
+        assert told(answer).error_code == Errors.REQUEST_TIMED_OUT
+
+    asyncio.run(scene())
+
+
+def test_an_answer_that_must_wait_for_the_disk_takes_the_long_way(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
     partition = new_partition(ManualClock(), **{"flush.messages": "1"})
     partition.become_leader(epoch=5, partition_epoch=0, replicas=(LOCAL,), isr=(LOCAL,))
-    again = ProduceAgain({partition.where: partition}.get)
-    assert again.answer(learn(again, request())) is None
+    again = ProduceAgain({partition.where: partition}.get, loop)
+    assert again.answer(learn(again, request()), PEER) is None
 
 
 def test_a_broker_that_does_not_lead_any_more_says_so_on_the_long_way(
@@ -223,26 +320,30 @@ def test_a_broker_that_does_not_lead_any_more_says_so_on_the_long_way(
 ) -> None:
     frame = learn(again, request())
     partition.become_follower(leader_id=2, epoch=6, partition_epoch=0, replicas=(LOCAL, 2))
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
 
 
-def test_a_partition_that_went_away_is_looked_for_on_the_long_way(partition: Partition) -> None:
+def test_a_partition_that_went_away_is_looked_for_on_the_long_way(
+    partition: Partition, loop: asyncio.AbstractEventLoop
+) -> None:
     hosted = {partition.where: partition}
-    again = ProduceAgain(hosted.get)
+    again = ProduceAgain(hosted.get, loop)
     frame = learn(again, request())
     hosted.clear()
-    assert again.answer(frame) is None
+    assert again.answer(frame, PEER) is None
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
-def test_internal_topics_are_always_looked_at(partition: Partition, topic: str) -> None:
-    again = ProduceAgain(lambda where: partition)
-    assert again.answer(learn(again, request(topic=topic))) is None
+def test_internal_topics_are_always_looked_at(
+    partition: Partition, topic: str, loop: asyncio.AbstractEventLoop
+) -> None:
+    again = ProduceAgain(lambda where: partition, loop)
+    assert again.answer(learn(again, request(topic=topic)), PEER) is None
 
 
 def test_a_batch_cut_below_its_header_takes_the_long_way(again: ProduceAgain) -> None:
     learn(again, request())
-    assert again.answer(frame_of(request(batch()[: HEADER_BYTES - 1]), 11)) is None
+    assert again.answer(frame_of(request(batch()[: HEADER_BYTES - 1]), 11), PEER) is None
 
 
 def test_clients_that_make_up_names_do_not_fill_the_memory(again: ProduceAgain) -> None:

@@ -12,6 +12,7 @@ from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.handlers.fetch import FetchHandler
 from odradek.broker.handlers.offsets import OffsetsHandler
+from odradek.broker.later import Later
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.network.peer import Address, Peer
 from odradek.broker.routes import table_of
@@ -30,6 +31,7 @@ from odradek.protocol.messages.replicas import (
     UpdateMetadataTopicState,
 )
 from odradek.protocol.records import iter_headers
+from odradek.protocol.schema import Response
 from odradek.protocol.types import TopicPartition
 from odradek.replication.fetch_plan import FetchLimits, Sender
 from odradek.replication.fetchers import Fetchers
@@ -141,9 +143,12 @@ class Members:
 
 
 class MemberLink:
+    client_id = "follower"
+
     def __init__(self, member: Member) -> None:
         self._member = member
         self.requests: list[object] = []
+        self._asking: set[asyncio.Future] = set()
 
     @property
     def is_open(self) -> bool:
@@ -155,25 +160,39 @@ class MemberLink:
 
     async def request(self, request, expected, *, version=None):
         version = self.version_of(type(request)) if version is None else version
-        frame = encode_request(request, version, 1, "follower")[4:]
+        answer = await self._served(encode_request(request, version, 1, self.client_id)[4:])
+        _, response = decode_response(answer, type(request), version)
+        assert isinstance(response, expected)
+        return response
+
+    async def _served(self, frame: bytes) -> bytes:
         header = read_request_header(frame)
+        request = decode_request(frame, header)
         peer = Peer("PLAINTEXT", Address("follower", 1), Address("leader", 2))
         route = self._member.routes[request.api_key]
         try:
-            answer = route.handler(
-                decode_request(frame, header), RequestContext(header, peer, arrived=0.0)
-            )
-            if asyncio.isfuture(answer):
+            answer = route.handler(request, RequestContext(header, peer, arrived=0.0))
+            if isinstance(answer, Later):
                 answer = await answer
         except KafkaError as error:
             answer = route.failure(request, error)
         if not self._member.is_up:
             raise KafkaError(Errors.NETWORK_EXCEPTION, "down")
-        parts = encode_response(answer, version, 1)
+        parts = encode_response(answer, header.version, 1)
         data = b"".join(p.read() if isinstance(p, FileSlice) else bytes(p) for p in parts)
-        _, response = decode_response(data[4:], type(request), version)
-        assert isinstance(response, expected)
-        return response
+        return data[4:]
+
+    def send_then(self, request, on_answer, *, version=None):
+        self._begin(self.request(request, Response, version=version), on_answer)
+
+    def exchange(self, frame_of, on_frame, kind):
+        self._begin(self._served(frame_of(1)[4:]), on_frame)
+
+    def _begin(self, asking, on_answer):
+        asking = asyncio.ensure_future(asking)
+        self._asking.add(asking)
+        asking.add_done_callback(self._asking.discard)
+        asking.add_done_callback(lambda done: on_answer(done.exception() or done.result()))
 
     def close(self) -> None:
         """There is nothing to close."""

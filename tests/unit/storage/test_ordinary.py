@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records import ProducerStamp, Record, build_batch
-from odradek.storage.ordinary import read_ordinary, takes_ordinary
+from odradek.storage.ordinary import read_continuing, read_ordinary, takes_ordinary
 from odradek.storage.validation import Origin
 
 from tests.unit.storage.log_room import DEFAULTS, START_MS, Room, batch
@@ -126,6 +126,65 @@ def test_a_batch_that_is_not_ordinary_gets_the_long_ways_answer(position: int) -
                 answers.append((error.error, error.message))
         assert answers[0] == answers[1]
         assert state(short) == state(long)
+
+
+# A follower's short way ----------------------------------------------------------------------
+
+
+def copied_both_ways(sent: list[bytes]) -> tuple[Room, Room, list[object]]:
+    """Two followers' logs after what their leader sent, the second of which knows no short way;
+    and what differed between their answers."""
+    rooms, answers = [], []
+    for reading in (read_continuing, lambda *_: None):
+        room = Room(overrides={"segment.bytes": "1500", "index.interval.bytes": "300"})
+        answered: list[object] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("odradek.storage.log.read_continuing", reading)
+            for data in sent:
+                try:
+                    answered.append(room.log.append_as_follower(memoryview(data)))
+                except KafkaError as error:
+                    answered.append((error.error, error.message))
+        rooms.append(room)
+        answers.append(answered)
+    return rooms[0], rooms[1], [pair for pair in zip(*answers, strict=True) if pair[0] != pair[1]]
+
+
+@given(st.lists(produced, max_size=12))
+def test_followers_copy_the_same_log_both_ways(
+    batches: list[tuple[list[bytes], Codec, int, int, int, bool]],
+) -> None:
+    leader = Room()
+    epoch, sent = 0, []
+    for number, (values, codec, producer, epoch_step, moment, is_repeated) in enumerate(batches):
+        epoch += epoch_step // 3
+        stamp = ProducerStamp(number, 0, 0) if producer >= 0 else ProducerStamp()
+        timestamp = START_MS + moment if moment >= 0 else -1
+        records = [Record(i, timestamp, b"k", value) for i, value in enumerate(values)]
+        data = bytearray(build_batch(records, producer=stamp, codec=codec))
+        leader.log.append_as_leader(data, leader_epoch=epoch)
+        sent.append(bytes(data))
+        if is_repeated and len(sent) > 1:
+            sent[-2:] = [sent[-2] + sent[-1]]
+    short, long, differing = copied_both_ways(sent)
+    assert not differing
+    assert state(short) == state(long)
+    assert short.log.log_end_offset == leader.log.log_end_offset
+
+
+@pytest.mark.parametrize("position", range(61 + 8))
+def test_a_damaged_batch_of_a_leader_gets_the_long_ways_answer(position: int) -> None:
+    for value in (0, 1, 5, 0x20, 0xFF):
+        leader = Room()
+        leader.log.append_as_leader(first := batch(b"first"), leader_epoch=0)
+        leader.log.append_as_leader(second := batch(b"a", b"b", b"c"), leader_epoch=0)
+        second[position] = value
+        short, long, differing = copied_both_ways([bytes(first), bytes(second), bytes(second[:50])])
+        assert not differing
+        assert state(short) == state(long)
+
+
+# What is ordinary ---------------------------------------------------------------------------
 
 
 def test_only_buffers_that_can_be_stamped_are_ordinary() -> None:
