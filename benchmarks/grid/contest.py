@@ -40,6 +40,8 @@ class Contestant(NamedTuple):
     cpu_seconds: Callable[[], float]
     settle: Callable[[str, int], None]
     """Wait until a topic has all its replicas in sync."""
+    keeps_topics: bool = False
+    """Whether the rounds of a cell share a topic: a cluster takes seconds to make one."""
 
 
 class Turn(NamedTuple):
@@ -59,24 +61,43 @@ METRICS: Mapping[str, Callable[[Turn], float]] = {
 _numbers = count()
 
 
-def take_turn(peer: Contestant, workload: Workload, seconds: float) -> Turn:
-    topic = f"grid-{next(_numbers)}"
-    make_topic(peer.bootstrap, topic, workload.shape)
-    peer.settle(topic, workload.shape.replicas)
-    workload.prepare(peer.bootstrap, topic)
-    os.sync()  # or the disk would still be busy with what the one before wrote
-    before = peer.cpu_seconds()
-    done = workload.run(peer.bootstrap, topic, seconds)
-    turn = Turn(done, peer.cpu_seconds() - before)
-    delete_topic(peer.bootstrap, topic)
-    return turn
+class Arena:
+    """Where peers take their turns in one cell: a topic for each turn, or for all of a peer."""
+
+    def __init__(self, workload: Workload, seconds: float) -> None:
+        self._workload = workload
+        self._seconds = seconds
+        self._kept: dict[Contestant, str] = {}
+
+    def take_turn(self, peer: Contestant) -> Turn:
+        topic = self._kept.get(peer) or self._new_topic(peer)
+        os.sync()  # or the disk would still be busy with what the one before wrote
+        before = peer.cpu_seconds()
+        done = self._workload.run(peer.bootstrap, topic, self._seconds)
+        turn = Turn(done, peer.cpu_seconds() - before)
+        if peer.keeps_topics:
+            self._kept[peer] = topic
+        else:
+            delete_topic(peer.bootstrap, topic)
+        return turn
+
+    def _new_topic(self, peer: Contestant) -> str:
+        topic = f"grid-{next(_numbers)}"
+        make_topic(peer.bootstrap, topic, self._workload.shape)
+        peer.settle(topic, self._workload.shape.replicas)
+        self._workload.prepare(peer.bootstrap, topic)
+        return topic
+
+    def clear(self) -> None:
+        for peer, topic in self._kept.items():
+            delete_topic(peer.bootstrap, topic)
 
 
-def warm_up(peer: Contestant, workload: Workload, effort: Effort, *, fully: bool) -> list[Turn]:
+def warm_up(peer: Contestant, arena: Arena, most_rounds: int) -> list[Turn]:
     """Once only, or until the rate stops growing."""
-    turns = [take_turn(peer, workload, effort.seconds)]
-    while fully and len(turns) < effort.most_warm_rounds and is_still_growing(_rates(turns)):
-        turns.append(take_turn(peer, workload, effort.seconds))
+    turns = [arena.take_turn(peer)]
+    while len(turns) < most_rounds and is_still_growing(_rates(turns)):
+        turns.append(arena.take_turn(peer))
     return turns
 
 
@@ -92,16 +113,20 @@ def compete(
 ) -> Iterator[Reading]:
     """The first cell warms up for all: they differ in degree, and one more round precedes each."""
     for number, (cell, workload) in enumerate(list(cells.items())[: effort.cells]):
+        arena = Arena(workload, effort.seconds)
         before = {
             peer.name: warm_up(
-                peer, workload, effort, fully=number == 0 and PEERS[peer.name].warms_up
+                peer,
+                arena,
+                effort.most_warm_rounds if number == 0 and PEERS[peer.name].warms_up else 1,
             )
             for peer in peers
         }
         taken: dict[str, list[Turn]] = {peer.name: [] for peer in peers}
         for _ in range(effort.rounds):
             for peer in peers:
-                taken[peer.name].append(take_turn(peer, workload, effort.seconds))
+                taken[peer.name].append(arena.take_turn(peer))
+        arena.clear()
         for metric in metrics:
             value = METRICS[metric]
             for name, turns in taken.items():

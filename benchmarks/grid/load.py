@@ -101,6 +101,8 @@ class Produce:
     def send(self, bootstrap: str, topic: str, is_over: Callable[[int, float], bool]) -> Done:
         """Until it is over, which is asked with the records sent and the seconds since the first
         of them."""
+        unanswered = self.acks == 0 and self.shape.replicas == 1
+        before = end_offsets(bootstrap, topic, self.shape.partitions) if unanswered else 0
         producer = self.producer(bootstrap)
         producer.produce(topic, b"first")  # pays for connections and metadata
         _flush(producer)
@@ -116,8 +118,8 @@ class Produce:
             sent += len(chunk)
             producer.poll(0)
         _flush(producer)
-        if self.acks == 0 and self.shape.replicas == 1:
-            _wait_for_records(bootstrap, topic, self.shape.partitions, sent + 1)
+        if unanswered:
+            _wait_for_records(bootstrap, topic, self.shape.partitions, before + sent + 1)
         return Done(sent, sent * self.record_bytes, time.perf_counter() - began)
 
     @property
@@ -187,7 +189,7 @@ class EndToEnd:
         producer = Producer(
             {"bootstrap.servers": bootstrap, "acks": -1, "linger.ms": 0, "log_level": _LOG_LEVEL}
         )
-        consumer = reader(bootstrap, topic, range(self.shape.partitions))
+        consumer = reader(bootstrap, topic, range(self.shape.partitions), from_end=True)
         try:
             for number in range(self.shape.partitions):  # each pays for its connections
                 _send_and_receive(producer, consumer, topic, number)
@@ -213,7 +215,7 @@ def _send_and_receive(producer: Producer, consumer: Consumer, topic: str, partit
     producer.poll(0)
 
 
-def reader(bootstrap: str, topic: str, partitions: range) -> Consumer:
+def reader(bootstrap: str, topic: str, partitions: range, *, from_end: bool = False) -> Consumer:
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -224,7 +226,10 @@ def reader(bootstrap: str, topic: str, partitions: range) -> Consumer:
             "log_level": _LOG_LEVEL,
         }
     )
-    consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+    places = [TopicPartition(topic, number, 0) for number in partitions]
+    for place in places if from_end else ():
+        place.offset = consumer.get_watermark_offsets(place, timeout=_WAIT_SECONDS)[1]
+    consumer.assign(places)
     return consumer
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from benchmarks._clusters import clusters
-from benchmarks.grid.contest import METRICS, Contestant, Effort, take_turn
+from benchmarks.grid.contest import METRICS, Arena, Contestant, Effort
 from benchmarks.grid.load import Produce, Shape
 from benchmarks.grid.readings import OURS, Reading
 
@@ -17,8 +17,9 @@ def measure(effort: Effort) -> Iterator[Reading]:
     for number in NUMBERS[: effort.cells]:
         with clusters(number, with_kafka=False) as (cluster, _):
             ours = Contestant(OURS, cluster.bootstrap, cluster.cpu_seconds, lambda *_: None)
-            take_turn(ours, _WORKLOAD, effort.seconds)
-            turns = [take_turn(ours, _WORKLOAD, effort.seconds) for _ in range(effort.rounds)]
+            arena = Arena(_WORKLOAD, effort.seconds)
+            arena.take_turn(ours)
+            turns = [arena.take_turn(ours) for _ in range(effort.rounds)]
         for metric in ("MB/s", "CPU µs/record"):
             rounds = tuple(METRICS[metric](turn) for turn in turns)
             yield Reading(f"{number} brokers on {cores} cores", OURS, metric, rounds)

@@ -55,7 +55,11 @@ class Stage:
         for name, cluster in found.items():
             if cluster is not None:
                 self._there[name] = Contestant(
-                    name, cluster.bootstrap, cluster.cpu_seconds, cluster.wait_until_in_sync
+                    name,
+                    cluster.bootstrap,
+                    cluster.cpu_seconds,
+                    cluster.wait_until_in_sync,
+                    keeps_topics=True,
                 )
 
     def clear(self) -> None:

@@ -9,13 +9,14 @@ segment files.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Generic, TypeVar
 
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchContext, FetchSessions, WantedPartition
 from odradek.broker.handlers.fetch_again import NO_EPOCH, READ_COMMITTED, SMALL_BYTES
+from odradek.broker.handlers.shared_reads import SharedReads
 from odradek.broker.later import Later
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.nearest_replica import nearest_replica
@@ -64,6 +65,7 @@ class FetchTerms:
     max_bytes: int
     loop: asyncio.AbstractEventLoop
     reads_near_by: bool = False
+    shared_reads: SharedReads = field(default_factory=SharedReads)
 
 
 class Fetch(Generic[A]):
@@ -184,18 +186,25 @@ class Fetch(Generic[A]):
             if referred is not None:
                 return referred
         room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
-        may_read = not (self.is_follower and partition.holds_up(self.replica_id))
-        found = partition.read(
-            request.fetch_offset,
-            max(0, room) if may_read else 0,
-            isolation=self.isolation,
-            min_one_batch=may_read and self.bytes_read == 0,
-        )
-        self._note_follower(partition, wanted)
-        bounds = found.bounds
-        records = found.records or b""
+        aborted = None
         if self.is_follower:
+            may_read = not partition.holds_up(self.replica_id)
+            records, bounds = self._terms.shared_reads.read(
+                partition,
+                request.fetch_offset,
+                max(0, room) if may_read else 0,
+                min_one_batch=may_read and self.bytes_read == 0,
+            )
+            self._note_follower(partition, wanted)
             partition.note_sent(len(records))
+        else:
+            found, bounds, aborted = partition.read(
+                request.fetch_offset,
+                max(0, room),
+                isolation=self.isolation,
+                min_one_batch=self.bytes_read == 0,
+            )
+            records = found or b""
         self.bytes_read += len(records)
         data = FetchPartitionData(
             partition_index=request.partition,
@@ -206,12 +215,10 @@ class Fetch(Generic[A]):
             aborted_transactions=None,
             records=records,
         )
-        if found.aborted is not None:
+        if aborted is not None:
             data.aborted_transactions = [
-                FetchAbortedTransaction(
-                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
-                )
-                for aborted in found.aborted
+                FetchAbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
+                for txn in aborted
             ]
         if version < _FIRST_VERSION_WITH_ZSTD and records:
             data.records = _for_old_clients(records, partition, version)

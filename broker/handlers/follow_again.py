@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import INITIAL_EPOCH
-from odradek.broker.handlers.fetch_again import SMALL_BYTES
 from odradek.broker.handlers.fetching import Fetch, FetchTerms
 from odradek.broker.later import Later
 from odradek.broker.network.peer import Peer
@@ -129,8 +128,6 @@ def _parts(fetch: Fetch[Sequence[Part]]) -> Sequence[Part]:
     if len(news) == 1 and not fetch.must_tell:
         wanted, data = news[0]
         records = data.records or b""
-        if isinstance(records, FileSlice) and records.length <= SMALL_BYTES:
-            records = records.read_cached() or records
         if isinstance(records, FileSlice | bytes):
             answer = ShortAnswer(
                 header.correlation_id,
