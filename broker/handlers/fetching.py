@@ -76,6 +76,7 @@ class Fetch(Generic[A]):
         "_is_parked",
         "_parked",
         "_results",
+        "_session",
         "_terms",
         "_timer",
         "_to_answer",
@@ -116,6 +117,7 @@ class Fetch(Generic[A]):
 
     def begin(self, context: FetchContext) -> A | Later[A]:
         self.context = context
+        self._session = context.watching
         self.read()
         return self._to_answer(self) if self.is_complete else self.park()
 
@@ -172,7 +174,7 @@ class Fetch(Generic[A]):
                 return diverged
         if self.context.is_incremental and wanted.is_current(partition.log):
             self._note_follower(partition, wanted)
-            session = self.context.watching
+            session = self._session
             # Not before it has heard of what its fetch has moved.
             if (
                 session is not None
@@ -305,7 +307,7 @@ class Fetch(Generic[A]):
         self._answer: Later[A] = Later()
         self._timer = loop.call_later(self.request.max_wait_ms / 1000, self._finish)
         self._parked: list[Parked] = []
-        session = self.context.watching
+        session = self._session
         if session is None:
             for wanted in self._results:
                 self._park_on(wanted)
@@ -353,7 +355,7 @@ class Fetch(Generic[A]):
         seen = self._results.get(wanted)
         self.bytes_read -= 0 if seen is None else len(seen.records or b"")
         self._results[wanted] = self._read_one(wanted)
-        session = self.context.watching
+        session = self._session
         if self.is_complete:
             self._finish()
         elif session is None:
@@ -365,7 +367,7 @@ class Fetch(Generic[A]):
         self._timer.cancel()
         for parked in self._parked:
             parked.cancel()
-        session = self.context.watching
+        session = self._session
         if session is not None and session.on_move == self._look:
             session.on_move = None
         if not self._answer.is_there:

@@ -21,7 +21,7 @@ from odradek.protocol.compiler import Part
 from odradek.protocol.forms import Form
 from odradek.protocol.frames import RequestHeader, encode_response
 from odradek.protocol.messages.fetch import FetchReplicaState, FetchRequest
-from odradek.replication.fetch_plan import FetchLimits
+from odradek.replication.fetch_plan import FetchLimits, Sender
 from odradek.replication.short_fetch import (
     FIRST_VERSION,
     ShortAnswer,
@@ -41,6 +41,8 @@ class _Known(NamedTuple):
     form: Form
     header: RequestHeader
     limits: FetchLimits
+    requests: dict[Sender, FetchRequest]
+    """As the codec would have read them, but for what the session knows."""
 
     def is_like(self, other: "_Known") -> bool:
         return (self.header.version, self.header.client_id, self.limits) == (
@@ -80,18 +82,11 @@ class FollowAgain:
         row.fetch_offset = asked.fetch_offset
         row.last_fetched_epoch = asked.last_epoch
         row.log_start_offset = asked.log_start
-        header = known.header._replace(correlation_id=asked.correlation_id)
-        request = FetchRequest(
-            replica_state=FetchReplicaState(
-                replica_id=asked.replica_id, replica_epoch=asked.replica_epoch
-            ),
-            max_wait_ms=known.limits.max_wait_ms,
-            min_bytes=known.limits.min_bytes,
-            max_bytes=known.limits.max_bytes,
-            topics=[],
-        )
-        context = RequestContext(header, peer, 0.0)
-        fetch = Fetch(request, context, self._terms, _parts)
+        api, version, _, client_id, body = known.header
+        header = RequestHeader(api, version, asked.correlation_id, client_id, body)
+        sender = Sender(asked.replica_id, asked.replica_epoch)
+        request = known.requests.get(sender) or _remember(known, sender)
+        fetch = Fetch(request, RequestContext(header, peer, 0.0), self._terms, _parts)
         return fetch.begin(sessions.go_on_with(session, wanted))
 
     def learn(self, frame: bytearray, header: RequestHeader, request: FetchRequest) -> None:
@@ -104,12 +99,27 @@ class FollowAgain:
             request.max_bytes,
             request.topics[0].partitions[0].partition_max_bytes,
         )
-        known = _Known(request_form(header.version, header.client_id, limits), header, limits)
+        known = _Known(request_form(header.version, header.client_id, limits), header, limits, {})
         if any(known.is_like(other) for other in self._known.get(known.form.size, ())):
             return
         if sum(map(len, self._known.values())) >= _MAX_KNOWN:
             self._known.clear()
         self._known[known.form.size] = (*self._known.get(known.form.size, ()), known)
+
+
+def _remember(known: _Known, sender: Sender) -> FetchRequest:
+    if len(known.requests) >= _MAX_KNOWN:
+        known.requests.clear()
+    request = known.requests[sender] = FetchRequest(
+        replica_state=FetchReplicaState(
+            replica_id=sender.broker_id, replica_epoch=sender.broker_epoch
+        ),
+        max_wait_ms=known.limits.max_wait_ms,
+        min_bytes=known.limits.min_bytes,
+        max_bytes=known.limits.max_bytes,
+        topics=[],
+    )
+    return request
 
 
 def _begins_to_follow(header: RequestHeader, request: FetchRequest) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from odradek.broker.context import RequestContext
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers.versions import VersionsHandler
+from odradek.broker.later import Later
 from odradek.broker.network.budget import MemoryBudget
 from odradek.broker.network.conversation import Conversation
 from odradek.broker.network.framing import FrameReader
@@ -54,14 +55,17 @@ class Client:
         self.advance()
 
     def advance(self) -> None:
-        outgoing = self.conversation.outgoing
         self._dispatcher.serve(self.conversation)
-        while outgoing:
-            self.answers += [bytes(part) for part in outgoing]  # type: ignore[call-overload]
-            outgoing.clear()
-            self.conversation.unsent_bytes = 0
+        while self.conversation.outgoing:
+            self.flush()
             self._dispatcher.serve(self.conversation)
         self.conversation.settle()
+
+    def flush(self) -> None:
+        outgoing = self.conversation.outgoing
+        self.answers += [bytes(part) for part in outgoing]  # type: ignore[call-overload]
+        outgoing.clear()
+        self.conversation.unsent_bytes = 0
 
     def texts(self) -> list[str]:
         decoded = (
@@ -181,6 +185,41 @@ async def test_a_parked_request_lets_the_next_begin_and_holds_its_answer() -> No
     gate.set_result(response(b"1"))
     await turns()
     assert client.texts() == list("123")
+
+
+@on_a_loop
+async def test_a_later_answer_that_nothing_can_go_with_is_sent_in_that_moment() -> None:
+    answer: Later[SaslAuthenticateResponse] = Later()
+    client = Scene(lambda request, context: answer).client()
+    client.send("a")
+    assert client.texts() == []
+    answer.set(response(b"done"))
+    assert client.texts() == ["done"]
+
+
+@on_a_loop
+async def test_later_answers_of_one_connection_go_together_when_the_last_is_there() -> None:
+    answers: list[Later[SaslAuthenticateResponse]] = [Later() for _ in range(3)]
+    left = iter(answers)
+    client = Scene(lambda request, context: next(left)).client()
+    client.send(*"123")
+    answers[0].set(response(b"1"))
+    answers[2].set(response(b"3"))
+    assert client.texts() == []
+    answers[1].set(response(b"2"))
+    assert client.texts() == list("123")
+
+
+@on_a_loop
+async def test_a_later_answer_before_which_others_are_due_is_sent_in_the_next_turn() -> None:
+    answers: list[Later[SaslAuthenticateResponse]] = [Later() for _ in range(2)]
+    left = iter(answers)
+    client = Scene(lambda request, context: next(left)).client()
+    client.send(*"12")
+    answers[0].set(response(b"1"))
+    assert client.texts() == []
+    await turns()
+    assert client.texts() == ["1"]
 
 
 @on_a_loop
