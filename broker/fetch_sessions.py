@@ -11,8 +11,8 @@ both count: a request with an epoch out of step is refused, and the client begin
 Most partitions have nothing new when a follower fetches, and a follower may have thousands. So of a
 follower's session only those are looked at that are *unsettled*: named by this request, moved since
 they were last read, or not known to be safe on all replicas. The others are watched. As a watch
-tells only of records and roles, all are looked at again every half second, like a follower that has
-nothing to fetch would do.
+tells only of records and roles, all are looked at again every quarter of a second, which is sooner
+than a follower with nothing to fetch asks again.
 
 The cache has a fixed number of slots. When all are taken, a newcomer displaces a session that was
 idle for the eviction time, or a smaller one that had its share; otherwise it gets session id 0,
@@ -37,7 +37,7 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
 # How long a quiet partition of a follower is left alone.
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 0.25
 
 # Topics are named by id from Fetch v13 on, by name before.
 Key = tuple[bytes | str, int]
@@ -118,7 +118,9 @@ class FetchSession:
         # Of a follower: when all partitions were looked at, which must be looked at again, and
         # whom to tell when one of the others moves.
         self.looked_at = 0.0
-        self.unsettled: dict[WantedPartition, None] = dict.fromkeys(wanted.values())
+        self.unsettled: dict[WantedPartition, None] = {}
+        if privileged:
+            self.unsettled = dict.fromkeys(wanted.values())
         self.on_move: Callable[[WantedPartition], None] | None = None
 
     def due(self) -> Iterable[WantedPartition]:
@@ -194,8 +196,9 @@ class FetchContext:
             key = _key(wanted.topic, wanted.topic_id, wanted.request.partition)
             if key in session.partitions:
                 session.partitions[key] = session.partitions.pop(key)
-                session.unsettled.pop(wanted, None)
-                session.unsettled[wanted] = None
+                if session.is_privileged:
+                    session.unsettled.pop(wanted, None)
+                    session.unsettled[wanted] = None
         return is_news or not self.is_incremental
 
 
@@ -262,7 +265,8 @@ class FetchSessions:
                 known = session.partitions[key] = wanted
             else:
                 known.request = wanted.request
-            session.unsettled[known] = None
+            if session.is_privileged:
+                session.unsettled[known] = None
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
                 key = _key(topic.topic, topic.topic_id, partition)
