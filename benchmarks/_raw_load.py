@@ -7,6 +7,7 @@ have the versions that a Java client of the time of Kafka 3.9 sends.
 import time
 from collections.abc import Sequence
 
+from odradek.protocol.errors import Errors
 from odradek.protocol.frames import encode_request
 from odradek.protocol.messages.fetch import (
     FetchPartition,
@@ -33,6 +34,8 @@ from tests.support.raw_client import LENGTH, RawClient
 
 PRODUCE_VERSION, FETCH_VERSION, CREATE_VERSION = 11, 17, 7
 CLIENT_ID = "bench"
+NOT_YET = (Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.NOT_LEADER_OR_FOLLOWER)
+NEW_TOPIC_SECONDS = 30
 _RECEIVE_BYTES = 1 << 18
 
 
@@ -78,10 +81,17 @@ def create_topic(broker: Broker, name: str, partitions: int = 1) -> bytes:
 
 
 def produce(client: RawClient, request: ProduceRequest) -> int:
-    """Send it once; the offset that its last partition gave to its first record."""
-    answer = client.ask(request, PRODUCE_VERSION)
-    assert isinstance(answer, ProduceResponse)
-    results = [p for topic in answer.responses for p in topic.partition_responses]
+    """Send it once; the offset that its last partition gave to its first record. A broker that has
+    not heard yet that it leads a new topic, as Kafka's may, is asked again."""
+    deadline = time.monotonic() + NEW_TOPIC_SECONDS
+    while True:
+        answer = client.ask(request, PRODUCE_VERSION)
+        assert isinstance(answer, ProduceResponse)
+        results = [p for topic in answer.responses for p in topic.partition_responses]
+        if not any(result.error_code in NOT_YET for result in results):
+            break
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.01)
     assert not any(result.error_code for result in results), answer
     return results[-1].base_offset
 
