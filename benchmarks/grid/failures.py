@@ -1,8 +1,8 @@
 """Brokers die under load: four replicas, two of them enough, acks=all, retries without end.
 
 Two are killed, then a third: nothing more may be acknowledged until one is back. Every second is
-counted, and in the end the log must hold at least what was acknowledged. What is still not delivered
-a minute after the last phase is told, too.
+counted, and in the end the log must hold at least what was acknowledged. What is not delivered a
+minute after the last phase is told, too.
 """
 
 import time
