@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from odradek.protocol.errors import Errors, KafkaError
+from odradek.protocol.errors import Errors, KafkaError, ProtocolError
 from odradek.protocol.frames import decode_response
 from odradek.protocol.messages.fetch import FetchPartitionData, FetchRequest, FetchResponse
 from odradek.protocol.messages.offsets import (
@@ -267,8 +267,7 @@ class Fetcher:
             return
         found = answer_form(self._version).read(frame)
         if found is None or found[0].session_id != self._session.id:
-            _, answer = decode_response(frame, FetchRequest, self._version)
-            self._answered(link, answer)
+            self._answered(link, self._decoded(frame))
             return
         if self._pause.done():
             return
@@ -287,6 +286,13 @@ class Fetcher:
             self._go_on(link, [followed], [])
         except Exception as error:
             self._pause.set_exception(error)
+
+    def _decoded(self, frame: bytes | bytearray) -> Response | KafkaError:
+        try:
+            _, answer = decode_response(frame, FetchRequest, self._version)
+        except ProtocolError as error:
+            return KafkaError(Errors.NETWORK_EXCEPTION, f"the leader sent nonsense: {error}")
+        return answer
 
     def _go_on(self, link: Link, moved: list[Followed], lost: list[Followed]) -> None:
         """Ask for what comes after an answer, or let the task look at everything."""

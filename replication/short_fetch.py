@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 from odradek.protocol.compiler import Part
+from odradek.protocol.errors import ProtocolError
 from odradek.protocol.forms import INT32, INT64, UUID, Form
 from odradek.protocol.frames import LENGTH, encode_request, encode_response
 from odradek.protocol.messages.fetch import (
@@ -140,7 +141,7 @@ class AnswerForm:
             return None
         try:
             length, start = read_uvarint(frame, self._head.size)
-        except IndexError:
+        except (IndexError, ProtocolError):
             return None
         end = start + length - 1
         if length < 1 or frame[end:] != self._tail:

@@ -50,6 +50,8 @@ class Member:
     def __init__(self, members: "Members", broker_id: int) -> None:
         self.id = broker_id
         self.is_up = True
+        self.garbled = 0
+        """How many of its next answers to short requests are nonsense."""
         self.partition = new_partition(members.clock, local_id=broker_id, topic_id=TOPIC_ID)
         loop = asyncio.get_running_loop()
         metadata = MetadataCache()
@@ -186,7 +188,14 @@ class MemberLink:
         self._begin(self.request(request, Response, version=version), on_answer)
 
     def exchange(self, frame_of, on_frame, kind):
-        self._begin(self._served(frame_of(1)[4:]), on_frame)
+        self._begin(self._garbled(self._served(frame_of(1)[4:])), on_frame)
+
+    async def _garbled(self, served) -> bytes:
+        answer = await served
+        if self._member.garbled:
+            self._member.garbled -= 1
+            return answer[:9]
+        return answer
 
     def _begin(self, asking, on_answer):
         asking = asyncio.ensure_future(asking)

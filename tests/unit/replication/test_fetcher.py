@@ -194,3 +194,19 @@ def test_a_follower_outlives_its_leaders_absence():
 
 def _has_fetched(role, follower):
     return isinstance(role, Leader) and role.followers[follower].log_end_offset >= 0
+
+
+def test_a_leader_that_answers_nonsense_is_asked_again():
+    async def scene():
+        members = Members(1, 2)
+        members.elect(1, 0)
+        members[1].append()
+        copy = members[2].partition.log
+        await members.until(lambda: copy.log_end_offset == 1)
+        members[1].garbled = 1
+        members[1].append()
+        await members.until(lambda: copy.log_end_offset == 2)
+        assert members[1].garbled == 0, "it did answer nonsense"
+        await members.close()
+
+    play(scene)

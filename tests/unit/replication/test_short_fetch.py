@@ -115,3 +115,10 @@ def test_an_answer_that_is_cut_or_goes_on_is_for_the_codec():
     frame = frame[LENGTH.size :]
     assert [answer_form(17).read(frame[:size]) for size in range(len(frame))] == [None] * len(frame)
     assert answer_form(17).read(frame + b"\0") is None
+
+
+def test_an_answer_whose_length_is_nonsense_is_for_the_codec():
+    (frame,) = answer_form(17).write(SHORT, b"records")
+    frame = frame[LENGTH.size :]
+    at = frame.index(b"records") - 1
+    assert answer_form(17).read(frame[:at] + b"\xff" * 20) is None
