@@ -52,27 +52,35 @@ class Sender(NamedTuple):
     broker_epoch: int
 
 
+class Place(NamedTuple):
+    """Where in which session a request stands."""
+
+    session_id: int
+    epoch: int
+
+
+BEFORE_ANY_SESSION: Final = Place(NO_SESSION, FIRST_EPOCH)
+
+
 class FetchSession:
     """The session with one leader. `asked` is what the answer under way is about."""
 
     def __init__(self) -> None:
-        self.id = NO_SESSION
-        self._epoch = FIRST_EPOCH
+        self.place = BEFORE_ANY_SESSION
         self.asked: dict[TopicPartition, Wanted] = {}
         self.names: dict[bytes, str] = {}
         """Of the topics in `asked`, by id."""
 
     def restart(self) -> None:
-        self.id = NO_SESSION
-        self._epoch = FIRST_EPOCH
+        self.place = BEFORE_ANY_SESSION
 
     def answered(self, session_id: int) -> None:
         """The answer came, with the session that the leader grants."""
-        self.id = session_id
         if session_id == NO_SESSION:
-            self._epoch = FIRST_EPOCH
+            self.place = BEFORE_ANY_SESSION
         else:
-            self._epoch = 1 if self._epoch == MAX_EPOCH else self._epoch + 1
+            epoch = self.place.epoch
+            self.place = Place(session_id, 1 if epoch == MAX_EPOCH else epoch + 1)
 
     def request(
         self,
@@ -82,7 +90,7 @@ class FetchSession:
         limits: FetchLimits,
     ) -> FetchRequest:
         """The next request, for exactly these partitions."""
-        known = {} if self._epoch == FIRST_EPOCH else self.asked
+        known = {} if self.place.epoch == FIRST_EPOCH else self.asked
         forgotten = {
             where: row
             for where, row in known.items()
@@ -91,7 +99,7 @@ class FetchSession:
         changed = {where: row for where, row in wanted.items() if known.get(where) != row}
         self.asked = dict(wanted)
         self.names = {row.topic_id: where.topic for where, row in wanted.items()}
-        return self._request(changed, forgotten, version, sender, limits)
+        return fetch_request(self.place, changed, version, sender, limits, forgotten)
 
     def go_on(
         self,
@@ -102,7 +110,7 @@ class FetchSession:
     ) -> FetchRequest:
         """The next request, for all partitions of the one before, of which only these moved."""
         self.asked.update(moved)
-        return self._request(moved, {}, version, sender, limits)
+        return fetch_request(self.place, moved, version, sender, limits)
 
     def frame(
         self, form: Form, where: TopicPartition, row: Wanted, sender: Sender, correlation_id: int
@@ -112,8 +120,7 @@ class FetchSession:
         topic_id, epoch, fetch_offset, last_epoch, log_start = row
         return LENGTH.pack(form.size) + form.write(
             correlation_id,
-            self.id,
-            self._epoch,
+            *self.place,
             topic_id,
             where.partition,
             epoch,
@@ -123,30 +130,32 @@ class FetchSession:
             *sender,
         )
 
-    def _request(
-        self,
-        changed: Mapping[TopicPartition, Wanted],
-        forgotten: Mapping[TopicPartition, Wanted],
-        version: int,
-        sender: Sender,
-        limits: FetchLimits,
-    ) -> FetchRequest:
-        request = FetchRequest(
-            max_wait_ms=limits.max_wait_ms,
-            min_bytes=limits.min_bytes,
-            max_bytes=limits.max_bytes,
-            session_id=self.id,
-            session_epoch=self._epoch,
-            topics=_topics(changed, version, limits.partition_max_bytes),
-            forgotten_topics_data=_forgotten(forgotten, version),
+
+def fetch_request(
+    place: Place,
+    named: Mapping[TopicPartition, Wanted],
+    version: int,
+    sender: Sender,
+    limits: FetchLimits,
+    forgotten: Mapping[TopicPartition, Wanted] | None = None,
+) -> FetchRequest:
+    """A follower's request at this place of its session."""
+    request = FetchRequest(
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        session_id=place.session_id,
+        session_epoch=place.epoch,
+        topics=_topics(named, version, limits.partition_max_bytes),
+        forgotten_topics_data=_forgotten(forgotten or {}, version),
+    )
+    if version >= REPLICA_EPOCH_VERSION:
+        request.replica_state = FetchReplicaState(
+            replica_id=sender.broker_id, replica_epoch=sender.broker_epoch
         )
-        if version >= REPLICA_EPOCH_VERSION:
-            request.replica_state = FetchReplicaState(
-                replica_id=sender.broker_id, replica_epoch=sender.broker_epoch
-            )
-        else:
-            request.replica_id = sender.broker_id
-        return request
+    else:
+        request.replica_id = sender.broker_id
+    return request
 
 
 def _topics(

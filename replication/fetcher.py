@@ -249,50 +249,22 @@ class Fetcher:
         if lost:
             await self._find_place(link, lost)
 
-    def _answered(self, link: Link, answer: Response | KafkaError) -> None:
+    def _answered(self, link: Link, answer: Response | bytes | bytearray | KafkaError) -> None:
+        """What was asked is answered, by a message or a frame, or something went wrong."""
         if self._pause.done():
             return  # nobody follows this leader any more
         try:
             if isinstance(answer, KafkaError):
                 raise answer
-            assert isinstance(answer, FetchResponse)
-            self._go_on(link, *self._take_all(answer))
-        except Exception as error:
-            self._pause.set_exception(error)
-
-    def _answered_shortly(self, link: Link, frame: bytes | bytearray | KafkaError) -> None:
-        """Like `_answered`, for what is mostly records of one partition."""
-        if isinstance(frame, KafkaError):
-            self._answered(link, frame)
-            return
-        found = answer_form(self._version).read(frame)
-        if found is None or found[0].session_id != self._session.id:
-            self._answered(link, self._decoded(frame))
-            return
-        if self._pause.done():
-            return
-        short, records = found
-        try:
-            self._session.answered(short.session_id)
-            where = TopicPartition(self._session.names.get(short.topic_id, ""), short.partition)
-            followed = self._followed(where)
-            if followed is None:
-                self._go_on(link, [], [])
-                return
-            try:
-                self._append(where, followed, records, short.high_watermark, short.log_start)
-            except KafkaError as failure:
-                self._rest(followed, failure)
-            self._go_on(link, [followed], [])
-        except Exception as error:
-            self._pause.set_exception(error)
-
-    def _decoded(self, frame: bytes | bytearray) -> Response | KafkaError:
-        try:
-            _, answer = decode_response(frame, FetchRequest, self._version)
+            if isinstance(answer, Response):
+                self._go_on(link, *self._take_all(answer))
+            else:
+                self._go_on(link, *self._take_frame(answer))
         except ProtocolError as error:
-            return KafkaError(Errors.NETWORK_EXCEPTION, f"the leader sent nonsense: {error}")
-        return answer
+            nonsense = f"broker {self._leader_id} sent nonsense: {error}"
+            self._pause.set_exception(KafkaError(Errors.NETWORK_EXCEPTION, nonsense))
+        except Exception as error:
+            self._pause.set_exception(error)
 
     def _go_on(self, link: Link, moved: list[Followed], lost: list[Followed]) -> None:
         """Ask for what comes after an answer, or let the task look at everything."""
@@ -304,13 +276,31 @@ class Fetcher:
         if len(moved) == 1 and version >= SHORT_VERSION:
             form = request_form(version, link.client_id, self._limits)
             frame_of = partial(session.frame, form, *rows.popitem(), sender)
-            link.exchange(frame_of, partial(self._answered_shortly, link), FetchRequest)
+            link.exchange(frame_of, partial(self._answered, link), FetchRequest)
         else:
             request = session.go_on(rows, version, sender, self._limits)
             link.send_then(request, partial(self._answered, link), version=version)
 
-    def _take_all(self, response: FetchResponse) -> tuple[list[Followed], list[Followed]]:
+    def _take_frame(self, frame: bytes | bytearray) -> tuple[list[Followed], list[Followed]]:
+        """Like `_take_all`, for what is mostly records of one partition."""
+        found = answer_form(self._version).read(frame)
+        if found is None or found[0].session_id != self._session.place.session_id:
+            return self._take_all(decode_response(frame, FetchRequest, self._version)[1])
+        short, records = found
+        self._session.answered(short.session_id)
+        where = TopicPartition(self._session.names.get(short.topic_id, ""), short.partition)
+        followed = self._followed(where)
+        if followed is None:
+            return [], []
+        try:
+            self._append(where, followed, records, short.high_watermark, short.log_start)
+        except KafkaError as failure:
+            self._rest(followed, failure)
+        return [followed], []
+
+    def _take_all(self, response: Response) -> tuple[list[Followed], list[Followed]]:
         """Use an answer: the partitions it was about, and those without a place there."""
+        assert isinstance(response, FetchResponse)
         if response.error_code:
             error = Errors.of(response.error_code)
             if error not in SESSION_ERRORS:

@@ -13,15 +13,19 @@ from odradek.protocol.forms import INT32, INT64, UUID, Form
 from odradek.protocol.frames import LENGTH, encode_request, encode_response
 from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
-    FetchPartition,
     FetchPartitionData,
-    FetchReplicaState,
-    FetchRequest,
     FetchResponse,
-    FetchTopic,
 )
 from odradek.protocol.primitives import Buffer, read_uvarint, uvarint
-from odradek.replication.fetch_plan import REPLICA_EPOCH_VERSION, FetchLimits
+from odradek.protocol.types import TopicPartition
+from odradek.replication.fetch_plan import (
+    REPLICA_EPOCH_VERSION,
+    FetchLimits,
+    Place,
+    Sender,
+    Wanted,
+    fetch_request,
+)
 
 FIRST_VERSION: Final = REPLICA_EPOCH_VERSION
 
@@ -49,24 +53,19 @@ class ShortFetch(NamedTuple):
 @lru_cache(maxsize=64)
 def request_form(version: int, client_id: str | None, limits: FetchLimits) -> Form:
     """Frames without their length."""
-    partition = FetchPartition(
-        partition=_PARTITION.example,
-        current_leader_epoch=_LEADER_EPOCH.example,
-        fetch_offset=_OFFSET.example,
-        last_fetched_epoch=_LAST_EPOCH.example,
-        log_start_offset=_LOG_START.example,
-        partition_max_bytes=limits.partition_max_bytes,
+    row = Wanted(
+        UUID.example,
+        _LEADER_EPOCH.example,
+        _OFFSET.example,
+        _LAST_EPOCH.example,
+        _LOG_START.example,
     )
-    request = FetchRequest(
-        max_wait_ms=limits.max_wait_ms,
-        min_bytes=limits.min_bytes,
-        max_bytes=limits.max_bytes,
-        session_id=_SESSION.example,
-        session_epoch=_EPOCH.example,
-        topics=[FetchTopic(topic_id=UUID.example, partitions=[partition])],
-        replica_state=FetchReplicaState(
-            replica_id=_REPLICA.example, replica_epoch=_REPLICA_EPOCH.example
-        ),
+    request = fetch_request(
+        Place(_SESSION.example, _EPOCH.example),
+        {TopicPartition("", _PARTITION.example): row},
+        version,
+        Sender(_REPLICA.example, _REPLICA_EPOCH.example),
+        limits,
     )
     gaps = (
         _NUMBER,

@@ -197,8 +197,7 @@ class Log(Fenced):
 
     @fencing
     def append_as_follower(self, records: Buffer) -> AppendInfo | None:
-        """Append batches fetched from the leader as they are, without a last one that is cut off.
-        None when there was no whole batch."""
+        """Append the whole batches among the leader's bytes as they are; None if there is none."""
         has_room = self.segments.active.has_room
         header = read_continuing(records, self.log_end_offset, self._appended_epoch)
         if header and has_room(len(records), header.last_offset, header.max_timestamp):
@@ -287,6 +286,7 @@ class Log(Fenced):
 
     @fencing
     def latest_timestamp(self) -> TimestampedOffset | None:
+        """The record with the largest timestamp."""
         return log_reading.latest_timestamp(self.segments)
 
     # Epochs ---------------------------------------------------------------------------------
@@ -320,6 +320,7 @@ class Log(Fenced):
 
     @fencing
     def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Empty the log; its next record gets `offset`."""
         self._restart_at(offset)
 
     def _restart_at(self, offset: int, log_start: int | None = None) -> None:
@@ -384,6 +385,7 @@ class Log(Fenced):
 
     @fencing
     def replace_segments(self, new: Sequence[Segment], old: Sequence[Segment]) -> None:
+        """Put compacted segments in the place of those they were made from."""
         self.segments.replace(new, old)
 
     # Durability -----------------------------------------------------------------------------
@@ -394,9 +396,7 @@ class Log(Fenced):
 
     def is_flush_due(self, now_ms: int) -> bool:
         """Whether flush.messages or flush.ms ask for it, or a segment was completed."""
-        if not self.unflushed_records:
-            return False
-        return (
+        return self.unflushed_records > 0 and (
             self.unflushed_records >= self.config.flush_messages
             or now_ms - self.last_flush_ms >= self.config.flush_ms
             or self.recovery_point < self.segments.active.base_offset

@@ -20,8 +20,13 @@ from odradek.broker.routes import Shortcut
 from odradek.protocol.compiler import Part
 from odradek.protocol.forms import Form
 from odradek.protocol.frames import RequestHeader, encode_response
-from odradek.protocol.messages.fetch import FetchReplicaState, FetchRequest
-from odradek.replication.fetch_plan import FetchLimits, Sender
+from odradek.protocol.messages.fetch import FetchRequest
+from odradek.replication.fetch_plan import (
+    BEFORE_ANY_SESSION,
+    FetchLimits,
+    Sender,
+    fetch_request,
+)
 from odradek.replication.short_fetch import (
     FIRST_VERSION,
     ShortAnswer,
@@ -110,15 +115,8 @@ class FollowAgain:
 def _remember(known: _Known, sender: Sender) -> FetchRequest:
     if len(known.requests) >= _MAX_KNOWN:
         known.requests.clear()
-    request = known.requests[sender] = FetchRequest(
-        replica_state=FetchReplicaState(
-            replica_id=sender.broker_id, replica_epoch=sender.broker_epoch
-        ),
-        max_wait_ms=known.limits.max_wait_ms,
-        min_bytes=known.limits.min_bytes,
-        max_bytes=known.limits.max_bytes,
-        topics=[],
-    )
+    request = fetch_request(BEFORE_ANY_SESSION, {}, known.header.version, sender, known.limits)
+    known.requests[sender] = request
     return request
 
 
