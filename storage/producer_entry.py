@@ -129,6 +129,24 @@ def refuse_unless_a_new_epoch_starts(entry: ProducerEntry, header: BatchHeader) 
     )
 
 
+def refuse_repeat_of_an_ended_transaction(
+    entry: ProducerEntry, header: BatchHeader, repeated: BatchMetadata
+) -> None:
+    """A client ends a transaction when all of its batches are answered, or gives them up with it.
+
+    So this is no repetition: librdkafka, for one, uses the sequence of a batch again whose answer
+    it has not got when it aborts. To answer with the place of the first, which is aborted, would
+    lose the second.
+    """
+    is_open = 0 <= entry.txn_first_offset <= repeated.base_offset
+    if header.attributes & TRANSACTIONAL_BIT and not is_open:
+        raise KafkaError(
+            Errors.UNKNOWN_PRODUCER_ID,
+            f"producer {entry.producer_id} sent sequence {header.base_sequence} again, "
+            "whose transaction has ended",
+        )
+
+
 def refuse_outside_transaction(entry: ProducerEntry, header: BatchHeader) -> None:
     if entry.txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
         raise KafkaError(

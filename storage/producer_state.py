@@ -4,7 +4,8 @@ For each producer id: its epoch, its last five batches, the epoch of the transac
 that wrote its last marker, and the first offset of its open transaction. From that follow
 
 - idempotence: the next batch must continue the sequence (2^31 - 1 is followed by 0); one that
-  repeats any of the five answers with the offsets it got the first time;
+  repeats any of the five answers with the offsets it got the first time, unless its transaction
+  has ended since;
 - fencing: an older producer or coordinator epoch is refused;
 - transactions: which are open, and which have ended but whose marker is not yet below the high
   watermark. The earliest first offset of both kinds bounds what read_committed may see.
@@ -44,6 +45,7 @@ from odradek.storage.producer_entry import (
     ProducerEntry,
     refuse_older_epoch,
     refuse_outside_transaction,
+    refuse_repeat_of_an_ended_transaction,
     refuse_unless_a_new_epoch_starts,
 )
 from odradek.storage.producer_snapshots import SnapshotEntry, Snapshots
@@ -85,6 +87,7 @@ class ProducerStates:
             return None
         if header.base_sequence != entry.next_sequence or header.producer_epoch != entry.epoch:
             if header.producer_epoch == entry.epoch and (repeated := entry.repeated(header)):
+                refuse_repeat_of_an_ended_transaction(entry, header, repeated)
                 return repeated
             refuse_unless_a_new_epoch_starts(entry, header)
         if entry.txn_first_offset >= 0:

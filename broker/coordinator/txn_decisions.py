@@ -23,6 +23,14 @@ class Known(NamedTuple):
 
     transaction: Transaction
     is_settled: bool = True
+    committed: Transaction | None = None
+    """The last word that is."""
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether an open transaction is just getting more partitions."""
+        before, now = self.committed, self.transaction
+        return before is not None and before.state is now.state is TxnState.ONGOING
 
 
 class Holder(NamedTuple):
@@ -116,6 +124,11 @@ def verify_partitions(
 ) -> Mapping[TopicPartition, Errors]:
     """Which of these belong to the open transaction."""
     problem = _problem(known, holder)
+    if problem is Errors.CONCURRENT_TRANSACTIONS and known is not None and known.is_growing:
+        # Those that were in it before stay in it; a client adds some while it uses others.
+        assert known.committed is not None
+        settled = known.committed.partitions
+        return {where: Errors.NONE if where in settled else problem for where in partitions}
     if problem is not Errors.NONE:
         return dict.fromkeys(partitions, problem)
     assert known is not None

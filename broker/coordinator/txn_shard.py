@@ -101,7 +101,7 @@ class TxnShard:
         if latest is None:
             return None
         settled = self._transactions.committed(transactional_id, self._tools.writer.safe_end)
-        return Known(latest, settled is latest)
+        return Known(latest, settled is latest, settled)
 
     def committed(self, transactional_id: str) -> Transaction | None:
         return self._transactions.committed(transactional_id, self._tools.writer.committed_end)

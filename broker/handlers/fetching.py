@@ -16,6 +16,7 @@ from typing import Final, Generic, TypeVar
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchContext, FetchSessions, WantedPartition
 from odradek.broker.handlers.fetch_again import NO_EPOCH, READ_COMMITTED, SMALL_BYTES
+from odradek.broker.handlers.new_leaders import endpoints_of
 from odradek.broker.handlers.shared_reads import SharedReads
 from odradek.broker.later import Later
 from odradek.broker.metadata_cache import MetadataCache
@@ -38,7 +39,7 @@ from odradek.replication.partition import Partition
 from odradek.replication.replicas import Replicas
 from odradek.replication.waiters import Parked
 from odradek.storage.files import FileSlice
-from odradek.storage.log_reading import Isolation
+from odradek.storage.log_reading import Bounds, Isolation
 
 # A tool that reads what a follower would, without being one.
 DEBUGGING_CONSUMER: Final = -2
@@ -208,15 +209,7 @@ class Fetch(Generic[A]):
             )
             records = found or b""
         self.bytes_read += len(records)
-        data = FetchPartitionData(
-            partition_index=request.partition,
-            error_code=0,
-            high_watermark=bounds.high_watermark,
-            last_stable_offset=bounds.last_stable,
-            log_start_offset=bounds.log_start,
-            aborted_transactions=None,
-            records=records,
-        )
+        data = _data_of(wanted, bounds, records)
         if aborted is not None:
             data.aborted_transactions = [
                 FetchAbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
@@ -243,15 +236,9 @@ class Fetch(Generic[A]):
         if nearest is None:
             return None
         self.must_tell = True
-        return FetchPartitionData(
-            partition_index=request.partition,
-            error_code=0,
-            high_watermark=bounds.high_watermark,
-            last_stable_offset=bounds.last_stable,
-            log_start_offset=bounds.log_start,
-            preferred_read_replica=nearest,
-            records=b"",
-        )
+        data = _data_of(wanted, bounds)
+        data.preferred_read_replica = nearest
+        return data
 
     def _diverged(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData | None:
         """What a fetcher is told whose log has parted from ours."""
@@ -260,16 +247,9 @@ class Fetch(Generic[A]):
         if end is None:
             return None
         self.must_tell = True
-        bounds = partition.log.bounds()
-        return FetchPartitionData(
-            partition_index=request.partition,
-            error_code=0,
-            high_watermark=bounds.high_watermark,
-            last_stable_offset=bounds.last_stable,
-            log_start_offset=bounds.log_start,
-            diverging_epoch=FetchEpochEndOffset(epoch=end.epoch, end_offset=end.end_offset),
-            records=b"",
-        )
+        data = _data_of(wanted, partition.log.bounds())
+        data.diverging_epoch = FetchEpochEndOffset(epoch=end.epoch, end_offset=end.end_offset)
+        return data
 
     def _note_follower(self, partition: Partition, wanted: WantedPartition) -> None:
         """The follower has all before the offset it asks for; that was noted when it asked."""
@@ -316,9 +296,21 @@ class Fetch(Generic[A]):
             for wanted in self._results:
                 if wanted.found is not None:
                     session.watch(wanted, wanted.found)
-        if self.is_follower and self._terms.reads_near_by:
-            self._park_on_high_watermarks()
+        if self.is_follower:
+            self._look_at_what_it_moved()
+            if self._terms.reads_near_by:
+                self._park_on_high_watermarks()
         return self._answer
+
+    def _look_at_what_it_moved(self) -> None:
+        """A follower's fetch may commit records, and whoever hears of that may append others, to
+        partitions that were read already: the end of a transaction does."""
+        for wanted in tuple(self._results):
+            partition = wanted.found
+            if partition is None:
+                continue
+            if partition.log.log_end_offset > wanted.request.fetch_offset:
+                self._look(wanted)
 
     def _park_on_high_watermarks(self) -> None:
         """A follower's consumers wait for the high watermark, so it must hear of it at once."""
@@ -401,28 +393,26 @@ class Fetch(Generic[A]):
             last.partitions.append(data)
         response = FetchResponse(session_id=self.context.session_id, responses=topics)
         if self.must_tell:
-            self._name_new_leaders(response)
+            response.node_endpoints = endpoints_of(
+                (data.current_leader.leader_id for _, data in news if data.current_leader),
+                self._terms.metadata.view,
+                self.request_context.listener,
+                FetchNodeEndpoint,
+            )
         return response
 
-    def _name_new_leaders(self, response: FetchResponse) -> None:
-        """Tell where the leaders are that a client did not find here (KIP-951)."""
-        view = self._terms.metadata.view
-        leaders = {
-            data.current_leader.leader_id
-            for data in self._results.values()
-            if data is not None and data.current_leader is not None
-        }
-        for leader in sorted(leaders):
-            endpoint = view.endpoint(leader, self.request_context.listener)
-            if endpoint is not None:
-                response.node_endpoints.append(
-                    FetchNodeEndpoint(
-                        node_id=leader,
-                        host=endpoint.host,
-                        port=endpoint.port,
-                        rack=view.brokers[leader].rack,
-                    )
-                )
+
+def _data_of(
+    wanted: WantedPartition, bounds: Bounds, records: FileSlice | bytes = b""
+) -> FetchPartitionData:
+    return FetchPartitionData(
+        partition_index=wanted.request.partition,
+        error_code=0,
+        high_watermark=bounds.high_watermark,
+        last_stable_offset=bounds.last_stable,
+        log_start_offset=bounds.log_start,
+        records=records,
+    )
 
 
 def _isolation(replica_id: int, isolation_level: int) -> Isolation:

@@ -40,20 +40,24 @@ class PendingProduce:
         self.waits.append((partition, offset, partition.reign, result))
 
     def begin(self, response: ProduceResponse, timeout_ms: int) -> Later[ProduceResponse]:
+        """Wait for what is not decided yet: other requests may have been served since `add`."""
         self._response = response
         self._answer: Later[ProduceResponse] = Later()
+        self._forget_decided()
+        if not self.waits:
+            self._answer.set(response)
+            return self._answer
         self._timer = self._loop.call_later(max(0, timeout_ms) / 1000, self._time_is_over)
         for partition, offset, _, _ in self.waits:
             self._parked[partition] = partition.hw_waiters.park(offset, self._look)
         return self._answer
 
-    def forget_committed(self) -> None:
-        """Settle what is decided already."""
+    def _forget_decided(self) -> None:
         self.waits = [wait for wait in self.waits if not self._is_decided(*wait)]
 
     def _look(self) -> None:
         """Something moved: answer when everything is decided."""
-        self.forget_committed()
+        self._forget_decided()
         if not self.waits:
             self._finish()
             return

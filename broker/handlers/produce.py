@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Iterator
 
 from odradek.broker.context import RequestContext
 from odradek.broker.flushing import Flusher
+from odradek.broker.handlers.new_leaders import endpoints_of
 from odradek.broker.handlers.pending_produce import NO_OFFSET, PendingProduce, fail
 from odradek.broker.handlers.produce_again import (
     ACKS_ALL,
@@ -23,7 +24,7 @@ from odradek.broker.handlers.produce_again import (
     ProduceAgain,
 )
 from odradek.broker.handlers.produce_transactional import TransactionalProduce
-from odradek.broker.metadata_cache import ClusterView, MetadataCache, PartitionInfo
+from odradek.broker.metadata_cache import MetadataCache, PartitionInfo
 from odradek.broker.routes import AnyRoute, Route
 from odradek.broker.txn_verification import TxnVerifier
 from odradek.protocol.errors import Errors, KafkaError
@@ -110,7 +111,17 @@ class ProduceHandler:
             _hang_up_after_errors(response, context)
             return None
         if pending.has_new_leaders:
-            _name_new_leaders(response, self._metadata.view, context)
+            response.node_endpoints = endpoints_of(
+                (
+                    partition.current_leader.leader_id
+                    for topic in response.responses
+                    for partition in topic.partition_responses
+                    if partition.current_leader is not None
+                ),
+                self._metadata.view,
+                context.listener,
+                ProduceNodeEndpoint,
+            )
         if pending.unsynced:
             return self._after_flush(pending, response, request.timeout_ms)
         if not pending.waits:
@@ -126,8 +137,7 @@ class ProduceHandler:
                 await self._flusher.flush(log)
             except KafkaError as error:
                 fail(result, error.error)
-        pending.forget_committed()
-        return await pending.begin(response, timeout_ms) if pending.waits else response
+        return await pending.begin(response, timeout_ms)
 
     def append_one(
         self,
@@ -243,26 +253,3 @@ def _hang_up_after_errors(response: ProduceResponse, context: RequestContext) ->
                 where = f"{topic.name}-{partition.index}"
                 context.hang_up(f"produce to {where} with acks=0 failed with {error}")
                 return
-
-
-def _name_new_leaders(
-    response: ProduceResponse, view: ClusterView, context: RequestContext
-) -> None:
-    """Tell where the leaders are that a client did not find here (KIP-951)."""
-    leaders = {
-        partition.current_leader.leader_id
-        for topic in response.responses
-        for partition in topic.partition_responses
-        if partition.current_leader is not None
-    }
-    for leader in sorted(leaders):
-        endpoint = view.endpoint(leader, context.listener)
-        if endpoint is not None:
-            response.node_endpoints.append(
-                ProduceNodeEndpoint(
-                    node_id=leader,
-                    host=endpoint.host,
-                    port=endpoint.port,
-                    rack=view.brokers[leader].rack,
-                )
-            )

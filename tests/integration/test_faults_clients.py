@@ -7,10 +7,12 @@ users of the plugin.
 import time
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
 from odradek.protocol.errors import Errors
 from odradek.testing.shared_broker import SharedBroker, SharedFaults
 
 from tests.integration.fault_clients import CLIENTS, Client, Own, Refused
+from tests.support.records import read_all
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
@@ -233,3 +235,44 @@ def test_a_producer_gets_through_errors_that_come_by_chance(
     assert [client.produce(where, kafka_topic) for _ in range(4)] == [0, 1, 2, 3]
     assert rule.hits > 0
     assert rule.seen == rule.hits + 4
+
+
+# Transactions -------------------------------------------------------------------------------
+
+
+def test_nothing_is_lost_when_the_answer_to_a_batch_is_and_its_transaction_is_aborted(
+    where: str, kafka_topic: str, kafka_faults: SharedFaults
+) -> None:
+    """librdkafka gives the sequence of the batch to the next one. Were that taken for a
+    repetition, it would be told that its records are written, at offsets that are aborted."""
+    broken: list[KafkaError] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": where,
+            "transactional.id": kafka_topic,
+            "retry.backoff.ms": 5000,
+            "retry.backoff.max.ms": 5000,
+            "error_cb": broken.append,
+            "log_level": 2,
+        }
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    kafka_faults.add(api="Produce", topic=kafka_topic, drop="answer", times=1)
+    producer.produce(kafka_topic, b"1")
+    while not broken:
+        producer.poll(0.1)
+    producer.abort_transaction(30)
+
+    def write_again() -> None:
+        producer.begin_transaction()
+        producer.produce(kafka_topic, b"2")
+        producer.commit_transaction(30)
+
+    with pytest.raises(KafkaException) as refused:
+        write_again()
+    assert refused.value.args[0].code() == KafkaError.UNKNOWN_PRODUCER_ID
+    assert refused.value.args[0].txn_requires_abort()
+    producer.abort_transaction(30)
+    write_again()
+    assert read_all(where, kafka_topic, 1) == [2]

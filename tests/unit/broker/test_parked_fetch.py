@@ -122,6 +122,21 @@ def test_the_next_fetch_moves_the_high_watermark():
     asyncio.run(scene())
 
 
+def test_records_that_are_appended_because_of_a_fetch_are_its_answer():
+    # As the marker of a transaction is, whose end this fetch commits.
+    async def scene() -> None:
+        one = OneLeader()
+        one.partition.append(batch(3), acks=-1, produce_version=9)
+        one.partition.hw_waiters.park(
+            3, lambda: one.partition.append(batch(1), acks=-1, produce_version=9)
+        )
+        answer = one.fetch(3)
+        assert answer.is_there
+        assert len(answer.result.responses[0].partitions[0].records or b"") > 0
+
+    asyncio.run(scene())
+
+
 def test_a_parked_fetch_of_a_deposed_leaders_epoch_is_fenced():
     async def scene() -> None:
         one = OneLeader()

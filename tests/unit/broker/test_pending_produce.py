@@ -78,9 +78,21 @@ def test_replicas_that_leave_after_the_append_are_told_though_the_records_are_wr
         result, pending = appended(partition)
         follower_has_it(partition)
         partition.become_leader(epoch=0, partition_epoch=1, replicas=(1, 2), isr=(1,))
-        pending.forget_committed()
-        assert pending.waits == []
+        assert pending.begin(ProduceResponse(responses=[]), 30_000).is_there
         assert result.error_code == Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         assert partition.log.log_end_offset == 1
+
+    asyncio.run(scene())
+
+
+def test_records_that_were_committed_before_the_wait_began_are_not_waited_for():
+    # As those of a transaction are, which are appended when they are verified, in one turn of the
+    # loop, and waited for in the next.
+    async def scene() -> None:
+        partition = new_partition(ManualClock())
+        result, pending = appended(partition)
+        follower_has_it(partition)
+        assert pending.begin(ProduceResponse(responses=[]), 30_000).is_there
+        assert (result.error_code, result.base_offset) == (Errors.NONE, 0)
 
     asyncio.run(scene())

@@ -123,6 +123,29 @@ def test_a_repeat_of_an_older_batch_is_out_of_order(states: ProducerStates) -> N
     assert refusal(states, batch(99, 0)) is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+def test_a_repeat_within_its_transaction_gets_its_first_place(states: ProducerStates) -> None:
+    write(states, in_txn(0, 0, 2))
+    states.update_marker(marker(2), COMMIT)
+    write(states, in_txn(3, 2, 2), in_txn(5, 4))
+    for offset, sequence, count in ((3, 2, 2), (5, 4, 1)):
+        repeated = states.check(in_txn(999, sequence, count))
+        assert repeated is not None
+        assert repeated.base_offset == offset
+
+
+@pytest.mark.parametrize("end", [COMMIT, ABORT])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_sequence_of_an_ended_transaction_is_no_repeat(
+    states: ProducerStates, end: EndTxnMarker, goes_on: bool
+) -> None:
+    """A client that gave a batch up when it aborted may use its sequence again."""
+    write(states, in_txn(0, 0, 2))
+    states.update_marker(marker(2), end)
+    if goes_on:
+        write(states, in_txn(3, 2, 2))
+    assert refusal(states, in_txn(999, 0, 2)) is Errors.UNKNOWN_PRODUCER_ID
+
+
 def test_a_repeat_must_have_the_same_first_and_last_sequence(states: ProducerStates) -> None:
     write(states, batch(0, 0, 4))
     assert refusal(states, batch(4, 0, 3)) is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -304,6 +304,26 @@ def test_a_new_coordinator_vouches_for_no_partition_whose_record_may_still_be_lo
     )
 
 
+def test_partitions_are_vouched_for_while_others_are_being_added() -> None:
+    """A client sends a group's offsets and its first records side by side."""
+    story = "init; add a-0; log waits; add b-0; verify a-0; verify b-0; commit; log commits; commit"
+    assert tell(story).endswith(
+        "Ongoing? 100/0 a-0,b-0"
+        " / Ongoing? 100/0 a-0,b-0: verify ok"
+        " / Ongoing? 100/0 a-0,b-0: verify CONCURRENT_TRANSACTIONS"
+        " / Ongoing? 100/0 a-0,b-0: end CONCURRENT_TRANSACTIONS"
+        " / Ongoing 100/0 a-0,b-0: add ok"
+        " / PrepareCommit 100/0 a-0,b-0: end ok, commit to a-0,b-0"
+    )
+
+
+def test_nothing_is_vouched_for_while_a_transaction_ends() -> None:
+    story = "init; add a-0; log waits; commit; verify a-0"
+    assert tell(story).endswith(
+        "PrepareCommit? 100/0 a-0 / PrepareCommit? 100/0 a-0: verify CONCURRENT_TRANSACTIONS"
+    )
+
+
 def test_an_open_transaction_survives_its_coordinator() -> None:
     assert tell("init; add a-0; coordinator fails; add b-0; commit").endswith(
         "Ongoing 100/0 a-0"
