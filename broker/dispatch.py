@@ -265,6 +265,11 @@ class Dispatcher:
 
     def _send_soon(self, conversation: Conversation, slot: Slot, parts: Sequence[Part]) -> None:
         conversation.fulfil(slot, parts)
+        if conversation.is_idle:
+            # No other answer could go with it. The one whose request is being served now is never
+            # idle, so nobody's work is cut into.
+            conversation.driver.flush()
+            return
         # Answers that become ready in one turn of the loop are sent together.
         self._answered[conversation] = None
         if not self._is_scheduled:

@@ -110,6 +110,11 @@ class Connection:
         elif self.frame_began_at is None:
             self.frame_began_at = self._clock()
 
+    def flush(self) -> None:
+        is_held_up = self._is_waiting_to_send or self._is_preparing
+        if self.conversation.outgoing and not is_held_up and not self._is_closed:
+            self._send()
+
     def is_broken(self) -> bool:
         """Whether the peer is gone and no event will say so.
 

@@ -33,11 +33,18 @@ class Driver(Protocol):
         """Begin what may begin, send what is ready, receive again if that makes sense."""
         ...
 
+    def flush(self) -> None:
+        """Send what is ready and nothing else: for the midst of another's request."""
+        ...
+
 
 class _NoDriver:
     """Stands in when the connection is gone; without it the two would keep each other alive."""
 
     def advance(self) -> None:
+        pass
+
+    def flush(self) -> None:
         pass
 
 
@@ -112,6 +119,11 @@ class Conversation:
     @property
     def is_finished(self) -> bool:
         return self.ending is not None and not self.open_requests and not self.outgoing
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way but answers: no request, no frame that waits, no end."""
+        return not self.open_requests and self.is_starved and self.ending is None
 
     @property
     def wants_input(self) -> bool:

@@ -188,6 +188,29 @@ async def test_a_parked_request_lets_the_next_begin_and_holds_its_answer() -> No
 
 
 @on_a_loop
+async def test_a_later_answer_that_nothing_can_go_with_is_sent_in_that_moment() -> None:
+    answer: Later[SaslAuthenticateResponse] = Later()
+    client = Scene(lambda request, context: answer).client()
+    client.send("a")
+    assert client.texts() == []
+    answer.set(response(b"done"))
+    assert client.texts() == ["done"]
+
+
+@on_a_loop
+async def test_later_answers_of_one_connection_go_together_when_the_last_is_there() -> None:
+    answers: list[Later[SaslAuthenticateResponse]] = [Later() for _ in range(3)]
+    left = iter(answers)
+    client = Scene(lambda request, context: next(left)).client()
+    client.send(*"123")
+    answers[0].set(response(b"1"))
+    answers[2].set(response(b"3"))
+    assert client.texts() == []
+    answers[1].set(response(b"2"))
+    assert client.texts() == list("123")
+
+
+@on_a_loop
 async def test_a_later_answer_before_which_others_are_due_is_sent_in_the_next_turn() -> None:
     answers: list[Later[SaslAuthenticateResponse]] = [Later() for _ in range(2)]
     left = iter(answers)

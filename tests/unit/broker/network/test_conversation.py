@@ -13,6 +13,8 @@ class Driver:
     def advance(self) -> None:
         pass
 
+    flush = advance
+
 
 def a_conversation(*frames: bytes, budget: MemoryBudget | None = None) -> Conversation:
     reader = FrameReader(memoryview(bytearray(65_536)), max_bytes=10_000)
