@@ -32,6 +32,7 @@ class Partition:
         "_wants_isr_change",
         "data_waiters",
         "hw_waiters",
+        "just_appended",
         "local_id",
         "log",
         "role",
@@ -65,6 +66,8 @@ class Partition:
         self.hw_waiters = Waiters()
         self.data_waiters = Waiters()
         self.start_waiters = Waiters()
+        # While those hear of it who wait for the log end: they need not read it back.
+        self.just_appended: AppendInfo | None = None
 
     def __repr__(self) -> str:
         return f"Partition({self.where}, {type(self.role).__name__})"
@@ -183,7 +186,11 @@ class Partition:
         )
         self.advance_high_watermark()
         if self.data_waiters:
-            self.data_waiters.reach(self.log.log_end_offset)
+            self.just_appended = info
+            try:
+                self.data_waiters.reach(self.log.log_end_offset)
+            finally:
+                self.just_appended = None
         return info
 
     def advance_high_watermark(self) -> None:

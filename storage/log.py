@@ -151,7 +151,7 @@ class Log(Fenced):
         else:
             self.producers.map_end_offset = last_offset + 1
         self.log_end_offset = last_offset + 1
-        return AppendInfo(offset, last_offset, NO_TIMESTAMP, self.log_start_offset)
+        return AppendInfo(offset, last_offset, NO_TIMESTAMP, self.log_start_offset, False, records)
 
     def _append_checked(
         self, records: Buffer, leader_epoch: int, origin: Origin, produce_version: int
@@ -172,10 +172,8 @@ class Log(Fenced):
             if repeated is not None:
                 return self._repeated(repeated)
         self._append(data, headers, markers)
-        last_offset = self.log_end_offset - 1
-        return AppendInfo(
-            header.base_offset, last_offset, log_append_time_ms, self.log_start_offset
-        )
+        first, last = header.base_offset, self.log_end_offset - 1
+        return AppendInfo(first, last, log_append_time_ms, self.log_start_offset, False, data)
 
     def _check_producer(
         self, header: BatchHeader, markers: dict[int, EndTxnMarker], origin: Origin
@@ -213,7 +211,8 @@ class Log(Fenced):
             self._restart_at(first_offset, log_start=self.log_start_offset)
         self._append(data, headers, markers)
         last_offset = self.log_end_offset - 1
-        return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, self.log_start_offset)
+        start = self.log_start_offset
+        return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, start, False, data)
 
     def _append(
         self, data: Buffer, headers: Sequence[BatchHeader], markers: dict[int, EndTxnMarker]

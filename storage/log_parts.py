@@ -7,7 +7,7 @@ from typing import NamedTuple
 from odradek.protocol.clock import Clock
 from odradek.protocol.types import TopicPartition
 from odradek.storage.epochs import LeaderEpochs
-from odradek.storage.files import Files
+from odradek.storage.files import Buffer, Files
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.segments import Segments
 
@@ -20,6 +20,7 @@ class AppendInfo(NamedTuple):
     log_append_time_ms: int  # -1 unless the broker's clock stamped the batch
     log_start_offset: int
     is_duplicate: bool = False  # the batch was there already; nothing was appended
+    written: Buffer = b""  # the bytes that are in the log now
 
 
 @dataclass(slots=True, kw_only=True)

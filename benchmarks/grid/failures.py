@@ -31,7 +31,7 @@ _QUEUE_RECORDS = 2000
 
 
 def measure(effort: Effort) -> Iterator[Reading]:
-    phase_seconds = 3.0 if effort.is_quick else 20.0
+    phase_seconds = 3.0 if effort.is_quick else 12.0
     with clusters(CLUSTER_SIZE, with_kafka=bool(present([KAFKA_3], effort))) as both:
         for name, cluster in zip((OURS, KAFKA_3), both, strict=True):
             if cluster is not None:

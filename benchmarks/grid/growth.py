@@ -1,17 +1,25 @@
 """What a small produce costs the server when connections or partitions become many.
 
 Every connection and every partition takes its turn, so none is idle; one request is under way at a
-time, or five (at one connection all five on it, which the server may read and answer at once).
+time, or five (at one connection all five on it, which the server may read and answer at once). A
+bare server that sends back what it receives is asked the same on as many connections: what it takes
+is the kernel's and the event loop's.
+
+The load has a core of its own: whether a request wakes another core or not is half of what it
+costs, and would be up to the scheduler.
 """
 
+import os
 import resource
+import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
 from odradek.protocol.messages.produce import ProduceResponse
 
-from benchmarks._brokers import Broker, cpu_seconds
+from benchmarks._brokers import Broker, cpu_seconds, pid_of
 from benchmarks._raw_load import (
     PRODUCE_VERSION,
     answer_bytes,
@@ -28,6 +36,7 @@ from tests.support.raw_client import RawClient, close_all
 NUMBERS, QUICK_NUMBERS = (1, 5, 100, 1000, 2000), (1, 100)
 DEPTHS = (1, 5)
 METRIC = "CPU µs/request"
+ECHO = "echo"
 _REQUESTS, _QUICK_REQUESTS = 2500, 400
 _WARM_REQUESTS = 40_000
 _RECORD_BYTES = 100
@@ -47,8 +56,43 @@ def measure(effort: Effort) -> Iterator[Reading]:
             if PEERS[name].warms_up and not effort.is_quick:
                 with Connections(broker, 1) as load:
                     load.run(_WARM_REQUESTS, 5)
-        yield from _readings("connections", Connections, brokers, effort)
+        echo = stack.enter_context(_bare_echo())
+        stack.enter_context(_on_other_cores([*map(pid_of, brokers.values()), echo.process.pid]))
+        yield from _readings("connections", Connections, {**brokers, ECHO: echo}, effort)
         yield from _readings("partitions", Partitions, brokers, effort)
+
+
+class _Echo:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self.process = process
+        self.port = int(process.stdout.readline())
+
+
+@contextmanager
+def _bare_echo() -> Iterator[_Echo]:
+    command = [sys.executable, "-m", "benchmarks._echo_server", "bare", "uvloop"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield _Echo(process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _on_other_cores(servers: Sequence[int]) -> Iterator[None]:
+    """This process has one core meanwhile, and the servers have the others."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1:
+        for server in servers:
+            for thread in os.listdir(f"/proc/{server}/task"):
+                os.sched_setaffinity(int(thread), cores[1:])
+        os.sched_setaffinity(0, cores[:1])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def numbers_of(effort: Effort) -> tuple[int, ...]:
@@ -105,7 +149,7 @@ class Load:
 
 
 class Connections(Load):
-    def __init__(self, broker: Broker, number: int) -> None:
+    def __init__(self, broker: Broker | _Echo, number: int) -> None:
         request = produce_request(topic_of(1), _RECORD_BYTES, acks=1)
         frame = frame_of(request, PRODUCE_VERSION)
         super().__init__([(_greeted(broker.port, frame), frame) for _ in range(number)])
@@ -137,7 +181,7 @@ class Partitions(Load):
 def _readings(
     kind: str,
     load_of: type[Connections] | type[Partitions],
-    brokers: dict[str, Startable],
+    brokers: Mapping[str, Startable | _Echo],
     effort: Effort,
 ) -> Iterator[Reading]:
     requests = _QUICK_REQUESTS if effort.is_quick else _REQUESTS

@@ -27,9 +27,10 @@ def measure(effort: Effort) -> Iterator[Reading]:
             written = {name: _fill(broker, partitions, size) for name, broker in brokers.items()}
             taken: dict[str, list[float]] = {name: [] for name in names}
             for _ in range(effort.rounds):
-                for name, broker in brokers.items():
+                for broker in brokers.values():
                     broker.kill()
-                    time.sleep(PEERS[name].forgotten_seconds)
+                time.sleep(max(PEERS[name].forgotten_seconds for name in names))
+                for name, broker in brokers.items():
                     taken[name].append(_seconds_to_recover(broker, partitions, written[name]))
         cell = f"{size // 1_000_000} MB in {partitions} partitions"
         for name in names:

@@ -17,12 +17,12 @@ from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchContext, FetchSessions, WantedPartition
 from odradek.broker.handlers.fetch_again import NO_EPOCH, READ_COMMITTED, SMALL_BYTES
 from odradek.broker.handlers.new_leaders import endpoints_of
+from odradek.broker.handlers.old_clients import FIRST_VERSION_FOR_ALL, for_old_clients
 from odradek.broker.handlers.shared_reads import SharedReads
 from odradek.broker.later import Later
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.nearest_replica import nearest_replica
 from odradek.protocol.errors import Errors, KafkaError
-from odradek.protocol.legacy_records import down_convert
 from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchAbortedTransaction,
@@ -45,8 +45,6 @@ from odradek.storage.log_reading import Bounds, Isolation
 DEBUGGING_CONSUMER: Final = -2
 NO_OFFSET: Final = -1
 
-_FIRST_VERSION_OF_FORMAT_2 = 4
-_FIRST_VERSION_WITH_ZSTD = 10
 A = TypeVar("A")
 
 _LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
@@ -165,49 +163,64 @@ class Fetch(Generic[A]):
     def _read_partition(
         self, partition: Partition, wanted: WantedPartition
     ) -> FetchPartitionData | None:
-        request, version = wanted.request, self._version
+        request = wanted.request
         partition.check_readable(
-            request.current_leader_epoch, leader_only=self.is_follower or version < 11
+            request.current_leader_epoch, leader_only=self.is_follower or self._version < 11
         )
         if request.last_fetched_epoch != NO_EPOCH:
             diverged = self._diverged(partition, wanted)
             if diverged is not None:
                 return diverged
+        if self.is_follower:
+            return self._read_for_follower(partition, wanted)
         if self.context.is_incremental and wanted.is_current(partition.log):
+            return None
+        return self._read_for_consumer(partition, wanted)
+
+    def _read_for_follower(
+        self, partition: Partition, wanted: WantedPartition
+    ) -> FetchPartitionData | None:
+        request, log = wanted.request, partition.log
+        if self.context.is_incremental and wanted.is_current(log):
             self._note_follower(partition, wanted)
             session = self._session
             # Not before it has heard of what its fetch has moved.
             if (
                 session is not None
-                and wanted.high_watermark == partition.log.high_watermark
+                and wanted.high_watermark == log.high_watermark
                 and partition.is_settled(self.replica_id)
             ):
                 session.settle(wanted, partition)
             return None
-        if self._terms.reads_near_by and self.request.rack_id and not self.is_follower:
+        room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
+        may_read = not partition.holds_up(self.replica_id)
+        records, bounds = self._terms.shared_reads.read(
+            partition,
+            request.fetch_offset,
+            max(0, room) if may_read else 0,
+            min_one_batch=may_read and self.bytes_read == 0,
+        )
+        self._note_follower(partition, wanted)
+        partition.note_sent(len(records))
+        self.bytes_read += len(records)
+        return _data_of(wanted, bounds, records)
+
+    def _read_for_consumer(
+        self, partition: Partition, wanted: WantedPartition
+    ) -> FetchPartitionData | None:
+        request = wanted.request
+        if self._terms.reads_near_by and self.request.rack_id:
             referred = self._referred(partition, wanted)
             if referred is not None:
                 return referred
         room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
-        aborted = None
-        if self.is_follower:
-            may_read = not partition.holds_up(self.replica_id)
-            records, bounds = self._terms.shared_reads.read(
-                partition,
-                request.fetch_offset,
-                max(0, room) if may_read else 0,
-                min_one_batch=may_read and self.bytes_read == 0,
-            )
-            self._note_follower(partition, wanted)
-            partition.note_sent(len(records))
-        else:
-            found, bounds, aborted = partition.read(
-                request.fetch_offset,
-                max(0, room),
-                isolation=self.isolation,
-                min_one_batch=self.bytes_read == 0,
-            )
-            records = found or b""
+        found, bounds, aborted = partition.read(
+            request.fetch_offset,
+            max(0, room),
+            isolation=self.isolation,
+            min_one_batch=self.bytes_read == 0,
+        )
+        records = found or b""
         self.bytes_read += len(records)
         data = _data_of(wanted, bounds, records)
         if aborted is not None:
@@ -215,8 +228,8 @@ class Fetch(Generic[A]):
                 FetchAbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
                 for txn in aborted
             ]
-        if version < _FIRST_VERSION_WITH_ZSTD and records:
-            data.records = _for_old_clients(records, partition, version)
+        if self._version < FIRST_VERSION_FOR_ALL and records:
+            data.records = for_old_clients(records, partition.log.config, self._version)
         return data
 
     def _referred(self, partition: Partition, wanted: WantedPartition) -> FetchPartitionData | None:
@@ -421,18 +434,3 @@ def _isolation(replica_id: int, isolation_level: int) -> Isolation:
     if isolation_level == READ_COMMITTED:
         return Isolation.LAST_STABLE
     return Isolation.HIGH_WATERMARK
-
-
-def _for_old_clients(
-    records: FileSlice | bytes, partition: Partition, version: int
-) -> FileSlice | bytes:
-    """What a client of this version can read: no zstd before v10, no format 2 before v4."""
-    config = partition.log.config
-    if config.compression_type == "zstd":
-        raise KafkaError(Errors.UNSUPPORTED_COMPRESSION_TYPE)
-    if version >= _FIRST_VERSION_OF_FORMAT_2:
-        return records
-    if not config.message_downconversion_enable:
-        raise KafkaError(Errors.UNSUPPORTED_VERSION)
-    data = records if isinstance(records, bytes) else records.read()
-    return down_convert(data, magic=0 if version < 2 else 1)

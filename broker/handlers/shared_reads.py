@@ -42,13 +42,24 @@ class SharedReads:
         )
         if key == self._key and self._found is not None:
             return self._found
+        if data := _just_appended(partition, offset, max_bytes):
+            self._key, self._found = key, Found(data, log.bounds())
+            return self._found
         records, bounds, _ = partition.read(
             offset, max_bytes, isolation=Isolation.LOG_END, min_one_batch=min_one_batch
         )
         if records is None:
             return Found(b"", bounds)
-        data = records.read_cached() if records.length <= SMALL_BYTES else None
-        if data is None:
+        cached = records.read_cached() if records.length <= SMALL_BYTES else None
+        if cached is None:
             return Found(records, bounds)
-        self._key, self._found = key, Found(data, bounds)
+        self._key, self._found = key, Found(cached, bounds)
         return self._found
+
+
+def _just_appended(partition: Partition, offset: int, max_bytes: int) -> bytes:
+    """What need not be read back, as those ask for it who have waited for it; small or nothing."""
+    new = partition.just_appended
+    if new is None or new.first_offset != offset:
+        return b""
+    return bytes(new.written) if len(new.written) <= min(max_bytes, SMALL_BYTES) else b""

@@ -98,3 +98,29 @@ def test_where_there_is_nothing_yet_nothing_is_kept(partition: Partition) -> Non
     reads = SharedReads()
     assert read(reads, partition, 6).records == b""
     assert read(reads, partition, 6) is not read(reads, partition, 6)
+
+
+def test_those_who_wait_for_records_get_them_without_a_read(partition: Partition) -> None:
+    reads, seen = SharedReads(), []
+    end = partition.log.log_end_offset
+    for _ in range(2):
+        partition.data_waiters.park(end + 1, lambda: seen.append(read(reads, partition, end)))
+    partition.data_waiters.park(end + 1, lambda: seen.append(read(reads, partition, 0)))
+    partition.append(batch(2), acks=1, produce_version=9)
+    one, another, all_of_it = seen
+    assert one is another
+    assert one == read(SharedReads(), partition, end), "what is read back afterwards"
+    assert all_of_it == read(SharedReads(), partition, 0)
+    assert partition.just_appended is None
+
+
+def test_records_that_are_too_large_for_their_reader_are_read_in_the_common_way(
+    partition: Partition,
+) -> None:
+    seen: list[Found] = []
+    end = partition.log.log_end_offset
+    partition.data_waiters.park(
+        end + 1, lambda: seen.append(read(SharedReads(), partition, end, max_bytes=1))
+    )
+    partition.append(batch(2), acks=1, produce_version=9)
+    assert seen == [read(SharedReads(), partition, end, max_bytes=1)]
