@@ -231,10 +231,10 @@ async def measure(directory: str, replicas: int, partitions: int, records: int) 
     producer = await server.connect()
     requests = [produce_request(index) for index in range(partitions)]
     best = float("inf")
-    for number in range(records // ROUND):
-        request = requests[number % partitions]
+    for _ in range(records // ROUND):
         began = time.process_time()
-        for _ in range(ROUND):
+        for number in range(ROUND):
+            request = requests[number % partitions]
             answer = await producer.request(request, ProduceResponse, version=9)
         best = min(best, (time.process_time() - began) / ROUND)
         assert not answer.responses[0].partition_responses[0].error_code

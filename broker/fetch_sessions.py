@@ -10,9 +10,10 @@ both count: a request with an epoch out of step is refused, and the client begin
 
 Most partitions have nothing new when a follower fetches, and a follower may have thousands. So of a
 follower's session only those are looked at that are *unsettled*: named by this request, moved since
-they were last read, or not known to be safe on all replicas. The others are watched. As a watch
-tells only of records and roles, all are looked at again every quarter of a second, which is sooner
-than a follower with nothing to fetch asks again.
+they were last read, or not in sync. The others are watched. As a watch tells only of records and
+roles, all are looked at again every quarter of a second, and when there was nothing to tell last
+time. Then a follower also hears of high watermarks that have moved without records; between two
+looks it is told what came, mostly a batch of one partition.
 
 The cache has a fixed number of slots. When all are taken, a newcomer displaces a session that was
 idle for the eviction time, or a smaller one that had its share; otherwise it gets session id 0,
@@ -66,11 +67,10 @@ class WantedPartition:
         self.found: Partition | None = None
         self.watch: Parked | None = None
 
-    def is_current(self, log: Log) -> bool:
-        """Whether the client has every record of a log and knows its bounds."""
+    def is_level(self, log: Log) -> bool:
+        """Whether the client has every record of a log and knows where it begins."""
         return (
             self.request.fetch_offset == log.log_end_offset
-            and self.high_watermark == log.high_watermark
             and self.log_start_offset == log.log_start_offset
             and log.failure is None
         )
@@ -96,11 +96,13 @@ class FetchSession:
         "created",
         "epoch",
         "id",
+        "is_looking",
         "is_privileged",
         "last_used",
         "looked_at",
         "on_move",
         "partitions",
+        "told_nothing",
         "unsettled",
         "uses_topic_ids",
     )
@@ -115,9 +117,12 @@ class FetchSession:
         self.is_privileged = privileged
         self.created = 0.0
         self.last_used = 0.0
-        # Of a follower: when all partitions were looked at, which must be looked at again, and
-        # whom to tell when one of the others moves.
+        # Of a follower: when all partitions were looked at and whether they are now, whether the
+        # last answer told nothing, which partitions must be looked at again, and whom to tell when
+        # one of the others moves.
         self.looked_at = 0.0
+        self.is_looking = True
+        self.told_nothing = False
         self.unsettled: dict[WantedPartition, None] = {}
         if privileged:
             self.unsettled = dict.fromkeys(wanted.values())
@@ -125,7 +130,9 @@ class FetchSession:
 
     def due(self) -> Iterable[WantedPartition]:
         """The partitions that a fetch must look at, those first that have waited longest."""
-        if self.is_privileged and self.last_used - self.looked_at < LOOK_SECONDS:
+        is_late = self.last_used - self.looked_at >= LOOK_SECONDS
+        self.is_looking = is_late or self.told_nothing or not self.is_privileged
+        if not self.is_looking:
             return self.unsettled
         self.looked_at = self.last_used
         return self.partitions.values()

@@ -273,7 +273,8 @@ class Fetcher:
             return
         version, sender, session = self._version, self._sender(), self._session
         rows = {followed.partition.where: followed.wanted() for followed in moved}
-        if len(moved) == 1 and version >= SHORT_VERSION:
+        rows = {where: row for where, row in rows.items() if row != session.asked.get(where)}
+        if len(rows) == 1 and version >= SHORT_VERSION:
             form = request_form(version, link.client_id, self._limits)
             frame_of = partial(session.frame, form, *rows.popitem(), sender)
             link.exchange(frame_of, partial(self._answered, link), FetchRequest)

@@ -229,14 +229,9 @@ class Partition:
         if follower_id not in leader.isr.committed:
             self.review_isr(may_shrink=False)
 
-    def is_settled(self, follower_id: int) -> bool:
-        """Whether a follower that has everything has nothing more to hear or to become."""
-        role, log = self.role, self.log
-        return (
-            isinstance(role, Leader)
-            and log.high_watermark == log.log_end_offset
-            and follower_id in role.isr.committed
-        )
+    def has_in_sync(self, follower_id: int) -> bool:
+        role = self.role
+        return isinstance(role, Leader) and follower_id in role.isr.committed
 
     def holds_up(self, follower_id: int) -> bool:
         """Whether a follower gets nothing now because of the throttle."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.handlers.fetch_again import FetchAgain
-from odradek.broker.handlers.fetching import Fetch, FetchTerms
+from odradek.broker.handlers.fetch_terms import FetchTerms
+from odradek.broker.handlers.fetching import Fetch
 from odradek.broker.handlers.follow_again import FollowAgain
 from odradek.broker.later import Later
 from odradek.broker.metadata_cache import MetadataCache

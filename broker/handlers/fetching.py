@@ -7,20 +7,17 @@ answers when that is enough or the time is over. Bytes are never touched: an ans
 segment files.
 """
 
-import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Generic, TypeVar
 
 from odradek.broker.context import RequestContext
-from odradek.broker.fetch_sessions import FetchContext, FetchSessions, WantedPartition
+from odradek.broker.fetch_sessions import FetchContext, WantedPartition
 from odradek.broker.handlers.fetch_again import NO_EPOCH, READ_COMMITTED, SMALL_BYTES
+from odradek.broker.handlers.fetch_terms import FetchTerms
 from odradek.broker.handlers.new_leaders import endpoints_of
 from odradek.broker.handlers.old_clients import FIRST_VERSION_FOR_ALL, for_old_clients
-from odradek.broker.handlers.shared_reads import SharedReads
 from odradek.broker.later import Later
-from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.nearest_replica import nearest_replica
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.messages.fetch import (
@@ -36,9 +33,9 @@ from odradek.protocol.messages.fetch import (
 from odradek.protocol.types import NO_ID, TopicPartition
 from odradek.replication.leader import Leader
 from odradek.replication.partition import Partition
-from odradek.replication.replicas import Replicas
 from odradek.replication.waiters import Parked
 from odradek.storage.files import FileSlice
+from odradek.storage.log import Log
 from odradek.storage.log_reading import Bounds, Isolation
 
 # A tool that reads what a follower would, without being one.
@@ -48,23 +45,6 @@ NO_OFFSET: Final = -1
 A = TypeVar("A")
 
 _LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
-
-
-@dataclass(frozen=True, slots=True)
-class FetchTerms:
-    """What all fetches of a broker share.
-
-    `reads_near_by`: consumers that say where they are are sent to a replica in their rack, and
-    followers hear at once how far such consumers may read.
-    """
-
-    replicas: Replicas
-    metadata: MetadataCache
-    sessions: FetchSessions
-    max_bytes: int
-    loop: asyncio.AbstractEventLoop
-    reads_near_by: bool = False
-    shared_reads: SharedReads = field(default_factory=SharedReads)
 
 
 class Fetch(Generic[A]):
@@ -136,6 +116,9 @@ class Fetch(Generic[A]):
         self.bytes_read = 0
         self.must_tell = False
         self._results = {wanted: self._read_one(wanted) for wanted in self.context.wanted}
+        if self.context.is_incremental and self._session is not None and self._session.is_looking:
+            # What else a look has found, high watermarks mostly, is not to wait for records.
+            self.must_tell |= any(data is not None for data in self._results.values())
 
     def _read_one(self, wanted: WantedPartition) -> FetchPartitionData | None:
         partition = wanted.found
@@ -173,25 +156,18 @@ class Fetch(Generic[A]):
                 return diverged
         if self.is_follower:
             return self._read_for_follower(partition, wanted)
-        if self.context.is_incremental and wanted.is_current(partition.log):
-            return None
         return self._read_for_consumer(partition, wanted)
 
     def _read_for_follower(
         self, partition: Partition, wanted: WantedPartition
     ) -> FetchPartitionData | None:
-        request, log = wanted.request, partition.log
-        if self.context.is_incremental and wanted.is_current(log):
+        if self._is_known(wanted, partition.log):
             self._note_follower(partition, wanted)
             session = self._session
-            # Not before it has heard of what its fetch has moved.
-            if (
-                session is not None
-                and wanted.high_watermark == log.high_watermark
-                and partition.is_settled(self.replica_id)
-            ):
+            if session is not None and self._may_be_left_alone(partition, wanted):
                 session.settle(wanted, partition)
             return None
+        request = wanted.request
         room = min(request.partition_max_bytes, self.limit_bytes - self.bytes_read)
         may_read = not partition.holds_up(self.replica_id)
         records, bounds = self._terms.shared_reads.read(
@@ -205,9 +181,33 @@ class Fetch(Generic[A]):
         self.bytes_read += len(records)
         return _data_of(wanted, bounds, records)
 
+    def _is_known(self, wanted: WantedPartition, log: Log) -> bool:
+        """Whether the client knows all that is to be told of a partition now."""
+        return (
+            self.context.is_incremental
+            and wanted.is_level(log)
+            and (wanted.high_watermark == log.high_watermark or self._tells_records_only)
+        )
+
+    @property
+    def _tells_records_only(self) -> bool:
+        session = self._session
+        return session is not None and not session.is_looking and not self._terms.reads_near_by
+
+    def _may_be_left_alone(self, partition: Partition, wanted: WantedPartition) -> bool:
+        """Whether a follower that has everything has nothing to become, and, where consumers read
+        from it, nothing more to hear of what its fetch has moved."""
+        log = partition.log
+        return partition.has_in_sync(self.replica_id) and (
+            not self._terms.reads_near_by
+            or wanted.high_watermark == log.high_watermark == log.log_end_offset
+        )
+
     def _read_for_consumer(
         self, partition: Partition, wanted: WantedPartition
     ) -> FetchPartitionData | None:
+        if self._is_known(wanted, partition.log):
+            return None
         request = wanted.request
         if self._terms.reads_near_by and self.request.rack_id:
             referred = self._referred(partition, wanted)
@@ -382,11 +382,14 @@ class Fetch(Generic[A]):
 
     def news(self) -> list[tuple[WantedPartition, FetchPartitionData]]:
         """What there is to tell. Called once: what it names is told."""
-        return [
+        news = [
             (wanted, data)
             for wanted, data in self._results.items()
             if data is not None and self.context.tells(wanted, data)
         ]
+        if self._session is not None:
+            self._session.told_nothing = not news
+        return news
 
     def response(self) -> FetchResponse:
         return self.response_of(self.news())

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import INITIAL_EPOCH
-from odradek.broker.handlers.fetching import Fetch, FetchTerms
+from odradek.broker.handlers.fetch_terms import FetchTerms
+from odradek.broker.handlers.fetching import Fetch
 from odradek.broker.later import Later
 from odradek.broker.network.peer import Peer
 from odradek.broker.routes import Shortcut

@@ -42,7 +42,8 @@ FOLLOWER = Sender(2, 1)
 class Pair:
     """A leader of three partitions, and what its follower would send."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: FetchLimits = LIMITS) -> None:
+        self._limits = limits
         self.clock = ManualClock()
         self.partitions = [new_partition(self.clock, topic_id=TOPIC_ID) for _ in range(3)]
         for partition in self.partitions:
@@ -81,7 +82,7 @@ class Pair:
     def begin(self) -> FetchResponse:
         """The first fetch, which names everything, and is answered when something came."""
         self.append(0)
-        answer = self.long_way(self._plan.request(self._rows, VERSION, FOLLOWER, LIMITS))
+        answer = self.long_way(self._plan.request(self._rows, VERSION, FOLLOWER, self._limits))
         assert isinstance(answer, FetchResponse)
         self._plan.answered(answer.session_id)
         self.moved(0, 1)
@@ -97,14 +98,17 @@ class Pair:
     def fetch(self, index: int = 0) -> Sequence[Part] | Later[Sequence[Part]] | None:
         """The next one, which names one partition, the short way."""
         where = TopicPartition("t", index)
-        form = request_form(VERSION, CLIENT, LIMITS)
+        form = request_form(VERSION, CLIENT, self._limits)
         frame = self._plan.frame(form, where, self._rows[where], FOLLOWER, NUMBER)
         return self._route.shortcut.answer(bytearray(frame[LENGTH.size :]), PEER)
 
     def fetch_the_long_way(self, index: int = 0) -> "FetchResponse | Later[FetchResponse]":
         where = TopicPartition("t", index)
         moved = {where: self._rows[where]}
-        return self.long_way(self._plan.go_on(moved, VERSION, FOLLOWER, LIMITS))
+        return self.long_way(self._plan.go_on(moved, VERSION, FOLLOWER, self._limits))
+
+    def request_for_nothing(self) -> FetchRequest:
+        return self._plan.go_on({}, VERSION, FOLLOWER, self._limits)
 
     def long_way(self, request: FetchRequest) -> "FetchResponse | Later[FetchResponse]":
         frame = bytearray(encode_request(request, VERSION, NUMBER, CLIENT)[LENGTH.size :])
@@ -177,17 +181,13 @@ def test_partitions_that_do_not_move_are_left_alone():
     def scene(pair: Pair) -> None:
         pair.begin()
         pair.fetch()
-        assert pair.due == [0], "its follower has not heard of the high watermark yet"
+        assert pair.due == []
         pair.append(1)
+        assert pair.due == [1]
         pair.answered()
         pair.moved(1, 1)
         pair.fetch(1)
-        pair.append(1)
-        pair.answered()
-        pair.moved(1, 2)
-        pair.fetch(1)
-        assert 2 not in pair.due
-        assert 0 not in pair.due
+        assert pair.due == []
 
     play(scene)
 
@@ -201,9 +201,55 @@ def test_one_that_moves_between_two_fetches_is_told_of_by_the_next():
         pair.append(2)
         pair.answered()
         pair.moved(1, 1)
-        assert sorted(told(sent(pair.fetch(1)))) == [0, 2], "0 for its high watermark"
+        assert list(told(sent(pair.fetch(1)))) == [2]
 
     play(scene)
+
+
+def test_one_that_is_not_in_sync_is_looked_at_by_every_fetch():
+    def scene(pair: Pair) -> None:
+        pair.partitions[0].become_leader(epoch=0, partition_epoch=1, replicas=(1, 2), isr=(1,))
+        pair.begin()
+        pair.fetch()
+        assert pair.due == [0]
+
+    play(scene)
+
+
+def test_a_high_watermark_that_moved_is_told_of_at_once_by_the_next_look():
+    def scene(pair: Pair) -> None:
+        pair.begin()
+        waiting = pair.fetch()
+        assert pair.partitions[0].log.high_watermark == 1
+        pair.append(1)
+        assert list(told(sent(waiting))) == [1], "the high watermark of 0 can wait"
+        pair.answered()
+        pair.moved(1, 1)
+        pair.clock.advance(int(LOOK_SECONDS * 1000))
+        answer = told(sent(pair.fetch(1)))
+        assert {index: row.high_watermark for index, row in answer.items()} == {0: 1}
+        pair.answered()
+        assert isinstance(pair.fetch(1), Later), "now there is nothing to tell"
+
+    play(scene)
+
+
+def test_the_fetch_after_one_that_was_told_nothing_is_a_look():
+    async def scene() -> None:
+        pair = Pair(FetchLimits(max_wait_ms=1))
+        pair.begin()
+        waiting = pair.fetch()
+        assert isinstance(waiting, Later)
+        assert told(sent(await waiting)) == {}
+        pair.answered()
+        idle = pair.long_way(pair.request_for_nothing())
+        assert isinstance(idle, FetchResponse)
+        (row,) = idle.responses[0].partitions
+        assert (row.partition_index, row.high_watermark) == (0, 1)
+        pair.answered()
+        assert isinstance(pair.long_way(pair.request_for_nothing()), Later), "that was all"
+
+    asyncio.run(scene())
 
 
 def test_all_are_looked_at_again_after_a_while():
