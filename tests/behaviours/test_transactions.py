@@ -283,6 +283,22 @@ def test_a_batch_after_the_end_of_its_transaction_is_refused(asker, producer, to
     assert asker.list_offset(topic, -1).offset == 2
 
 
+def test_a_batch_that_comes_again_within_its_transaction_gets_its_first_offset(producer, topic):
+    producer.write(topic, b"a")
+    assert producer.produce(topic, b"a", sequence=0).base_offset == 0
+
+
+@pytest.mark.odradek_only
+def test_a_sequence_of_an_aborted_transaction_is_no_repetition_in_the_next(producer, topic):
+    """Kafka answers with the offset of the first batch, which is aborted."""
+    producer.write(topic, b"a")
+    producer.end(commit=False)
+    producer.wait_for_state("CompleteAbort")
+    assert producer.add(TopicPartition(topic, 0)) is Errors.NONE
+    answer = producer.produce(topic, b"a", sequence=0)
+    assert (answer.error_code, answer.base_offset) == (Errors.UNKNOWN_PRODUCER_ID, -1)
+
+
 def test_a_batch_of_an_unknown_producer_is_refused(producer, topic):
     producer.id += 100_000
     answer = producer.produce(topic, b"a")
