@@ -317,8 +317,9 @@ class Fetch(Generic[A]):
 
     def _look_at_what_it_moved(self) -> None:
         """A follower's fetch may commit records, and whoever hears of that may append others, to
-        partitions that were read already: the end of a transaction does."""
-        for wanted in tuple(self._results):
+        partitions that were read already or left alone: the end of a transaction does."""
+        session = self._session
+        for wanted in (*self._results, *(() if session is None else session.unsettled)):
             partition = wanted.found
             if partition is None:
                 continue

@@ -206,6 +206,22 @@ def test_one_that_moves_between_two_fetches_is_told_of_by_the_next():
     play(scene)
 
 
+def test_records_appended_because_of_a_fetch_to_a_partition_left_alone_are_its_answer():
+    def scene(pair: Pair) -> None:
+        pair.begin()
+        waiting = pair.fetch()
+        pair.append(1)
+        assert list(told(sent(waiting))) == [1]
+        pair.answered()
+        pair.moved(1, 1)
+        assert pair.due == [1]
+        # As the marker of a transaction is, whose end this fetch commits.
+        pair.partitions[1].hw_waiters.park(1, lambda: pair.append(2))
+        assert list(told(sent(pair.fetch(1)))) == [2]
+
+    play(scene)
+
+
 def test_one_that_is_not_in_sync_is_looked_at_by_every_fetch():
     def scene(pair: Pair) -> None:
         pair.partitions[0].become_leader(epoch=0, partition_epoch=1, replicas=(1, 2), isr=(1,))
