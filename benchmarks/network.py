@@ -84,16 +84,23 @@ class Run:
 
 
 @contextmanager
-def running(server: str, loop: str, frame: bytes, depth: int) -> Iterator[Run]:
+def serving(server: str, loop: str) -> Iterator[subprocess.Popen[str]]:
+    """Its first line of output is the port."""
     command = [sys.executable, "-m", "benchmarks._echo_server", server, loop]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
-        run = Run(process, frame, depth)
-        yield run
-        run.close()
+        yield process
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def running(server: str, loop: str, frame: bytes, depth: int) -> Iterator[Run]:
+    with serving(server, loop) as process:
+        run = Run(process, frame, depth)
+        yield run
+        run.close()
 
 
 def compare(request: str, frame: bytes, depth: int, loop: str, trips: int) -> list[Result]:

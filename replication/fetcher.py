@@ -272,8 +272,11 @@ class Fetcher:
             self._pause.set_result(lost)
             return
         version, sender, session = self._version, self._sender(), self._session
-        rows = {followed.partition.where: followed.wanted() for followed in moved}
-        rows = {where: row for where, row in rows.items() if row != session.asked.get(where)}
+        rows = {}
+        for followed in moved:
+            where, row = followed.partition.where, followed.wanted()
+            if row != session.asked.get(where):
+                rows[where] = row
         if len(rows) == 1 and version >= SHORT_VERSION:
             form = request_form(version, link.client_id, self._limits)
             frame_of = partial(session.frame, form, *rows.popitem(), sender)

@@ -12,7 +12,6 @@ costs, and would be up to the scheduler.
 import os
 import resource
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,6 +30,7 @@ from benchmarks.grid.contest import Effort
 from benchmarks.grid.peers import KAFKA_3, PEERS, Startable, running
 from benchmarks.grid.readings import OURS, Reading
 from benchmarks.grid.stage import present
+from benchmarks.network import serving
 from tests.support.raw_client import RawClient, close_all
 
 NUMBERS, QUICK_NUMBERS = (1, 5, 100, 1000, 2000), (1, 100)
@@ -56,7 +56,7 @@ def measure(effort: Effort) -> Iterator[Reading]:
             if PEERS[name].warms_up and not effort.is_quick:
                 with Connections(broker, 1) as load:
                     load.run(_WARM_REQUESTS, 5)
-        echo = stack.enter_context(_bare_echo())
+        echo = _Echo(stack.enter_context(serving("bare", "uvloop")))
         stack.enter_context(_on_other_cores([*map(pid_of, brokers.values()), echo.process.pid]))
         yield from _readings("connections", Connections, {**brokers, ECHO: echo}, effort)
         yield from _readings("partitions", Partitions, brokers, effort)
@@ -67,17 +67,6 @@ class _Echo:
         assert process.stdout is not None
         self.process = process
         self.port = int(process.stdout.readline())
-
-
-@contextmanager
-def _bare_echo() -> Iterator[_Echo]:
-    command = [sys.executable, "-m", "benchmarks._echo_server", "bare", "uvloop"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        yield _Echo(process)
-    finally:
-        process.kill()
-        process.wait()
 
 
 @contextmanager

@@ -22,9 +22,13 @@ class Known(NamedTuple):
     """A transactional id as its coordinator has it."""
 
     transaction: Transaction
-    is_settled: bool = True
-    committed: Transaction | None = None
-    """The last word that is."""
+    """The last word."""
+    committed: Transaction | None
+    """The last one that is committed."""
+
+    @property
+    def is_settled(self) -> bool:
+        return self.committed is self.transaction
 
     @property
     def is_growing(self) -> bool:

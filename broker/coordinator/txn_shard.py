@@ -100,8 +100,9 @@ class TxnShard:
         latest = self._transactions.latest(transactional_id)
         if latest is None:
             return None
-        settled = self._transactions.committed(transactional_id, self._tools.writer.safe_end)
-        return Known(latest, settled is latest, settled)
+        return Known(
+            latest, self._transactions.committed(transactional_id, self._tools.writer.safe_end)
+        )
 
     def committed(self, transactional_id: str) -> Transaction | None:
         return self._transactions.committed(transactional_id, self._tools.writer.committed_end)
