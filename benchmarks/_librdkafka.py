@@ -106,6 +106,9 @@ def consume(bootstrap: str, topic: str, seconds: float) -> Outcome:
             # When its queue is full, the client would not ask again for a second, which says
             # nothing of a broker but that it filled the queue.
             "fetch.queue.backoff.ms": 2,
+            # Nor does it ask from the start again while a broker still waits for records to come
+            # after the last: half a second in each pass.
+            "fetch.wait.max.ms": 1,
             "log_level": _LOG_LEVEL,
         }
     )

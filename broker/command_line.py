@@ -10,6 +10,16 @@ import click
 
 _EXIT_UNUSABLE: Final = 2
 
+busy_poll_option: Final = click.option(
+    "--busy-poll-us",
+    type=click.IntRange(0, 10_000),
+    default=200,
+    show_default=True,
+    envvar="ODRADEK_BUSY_POLL_US",
+    show_envvar=True,
+    help="Microseconds to look for the next request before sleeping; 0 never does.",
+)
+
 
 @contextmanager
 def failures_in_a_sentence() -> Iterator[None]:

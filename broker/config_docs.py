@@ -21,8 +21,9 @@ This page is made from the declarations in the code by
 
 Names, types and defaults are those of Apache Kafka 3.9, so a `server.properties` written for
 Kafka works here. Two defaults are those of Kafka 4, so that the consumer group protocol is served:
-`group.coordinator.rebalance.protocols` and `group.consumer.migration.policy`. A value is looked
-for in this order, and the first found holds:
+`group.coordinator.rebalance.protocols` and `group.consumer.migration.policy`. Two are our own:
+the buffers of sockets are left to the operating system. A value is looked for in this order, and
+the first found holds:
 
 1. dynamic values for this broker alone, set with AlterConfigs (`kafka-configs.sh --alter
    --entity-type brokers --entity-name 1`),
@@ -38,6 +39,12 @@ The properties file has the syntax of Java's properties: `name=value`, `name: va
 `name value`, comments after `#` or `!`, a backslash at the end of a line to continue it, and
 backslash escapes. It is read as UTF-8. All problems are reported at once, each with the place
 where the value stands, and the broker does not start.
+
+What is no setting of Kafka's is an option of the command: `odradek serve --help` tells them. One
+is also read from the environment, for containers: `ODRADEK_BUSY_POLL_US`, for how many microseconds
+the broker looks for the next request before it sleeps (200; 0 never does). A client that waits for
+each answer then has it a third sooner, at the price of processor time between its requests; where
+other processes want the core, or requests come too seldom, the broker sleeps as ever.
 
 *Changes* says whether a setting may change while the broker runs: *no*; *each* means it may be set
 for single brokers; *all* means it may also be set for all brokers at once.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 from odradek.broker import log_output
-from odradek.broker.command_line import failures_in_a_sentence
+from odradek.broker.command_line import busy_poll_option, failures_in_a_sentence
 from odradek.broker.container import (
     DATA_DIRECTORY,
     OTHER_VOLUMES,
@@ -46,7 +46,8 @@ def container() -> None:
 
 
 @container.command()
-def run() -> None:
+@busy_poll_option
+def run(busy_poll_us: int) -> None:
     """Serve until SIGTERM."""
     # The first process of a container does not end by a signal that it does not handle. Until the
     # broker handles it, nothing has been promised to anybody.
@@ -57,7 +58,7 @@ def run() -> None:
         for notice in notices(wanted.config):
             _log.warning("%s", notice)
         _prepare(wanted)
-        _serve(wanted)
+        _serve(wanted, busy_poll_us)
 
 
 def _end_early(number: int, _: object) -> None:
@@ -89,7 +90,7 @@ def _prepare(wanted: Plan) -> None:
         _log.warning("%s cannot be prepared: %s", directory, error)
 
 
-def _serve(wanted: Plan) -> None:
+def _serve(wanted: Plan, busy_poll_us: int) -> None:
     from odradek.broker.process import run_broker
 
     first: set[asyncio.Task[None]] = set()
@@ -101,7 +102,8 @@ def _serve(wanted: Plan) -> None:
             # Brokers come one by one, and a topic may need them all: this one serves meanwhile.
             first.add(asyncio.get_running_loop().create_task(_make_topics(wanted)))
 
-    run_broker(wanted.config, wanted.topics if wanted.config.is_single else (), announce)
+    topics = wanted.topics if wanted.config.is_single else ()
+    run_broker(wanted.config, topics, announce, busy_poll_us=busy_poll_us)
 
 
 async def _make_topics(wanted: Plan) -> None:

@@ -15,6 +15,7 @@ import click
 from odradek.broker import log_output
 from odradek.broker.cluster_command import cluster
 from odradek.broker.command_line import (
+    busy_poll_option,
     failures_in_a_sentence,
     give_up,
     profiled,
@@ -73,6 +74,7 @@ def main() -> None:
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Write at the end what every function cost, for `python -m pstats`.",
 )
+@busy_poll_option
 def serve(
     host: str | None,
     port: int | None,
@@ -84,6 +86,7 @@ def serve(
     log_format: str,
     log_level: str,
     profile: Path | None,
+    busy_poll_us: int,
 ) -> None:
     """Run a broker until Ctrl-C or SIGTERM; a second Ctrl-C ends it at once."""
     if data_dir is not None and ephemeral:
@@ -94,7 +97,7 @@ def serve(
         given = [*options, *_as_options(host, port, directory)]
         config = _load(config_file, given)
         stack.enter_context(profiled(profile))
-        _run(config, topics)
+        _run(config, topics, busy_poll_us)
 
 
 def _as_options(host: str | None, port: int | None, directory: Path | None) -> Iterator[str]:
@@ -117,7 +120,7 @@ def _load(config_file: Path | None, options: list[str]) -> "BrokerConfig":
     return config
 
 
-def _run(config: "BrokerConfig", topics: tuple[str, ...]) -> None:
+def _run(config: "BrokerConfig", topics: tuple[str, ...], busy_poll_us: int) -> None:
     from odradek.broker.process import run_broker
     from odradek.broker.wanted_topics import parse_wanted
 
@@ -125,7 +128,7 @@ def _run(config: "BrokerConfig", topics: tuple[str, ...]) -> None:
         wanted = [parse_wanted(text) for text in topics]
     except ValueError as error:
         give_up(f"--topic: {error}.")
-    run_broker(config, wanted, _announce)
+    run_broker(config, wanted, _announce, busy_poll_us=busy_poll_us)
 
 
 def _announce(broker: "Broker") -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
+from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.wanted_topics import WantedTopic
 from odradek.protocol.clock import SystemClock
 from odradek.storage.files import OsFiles, raise_open_file_limit
@@ -35,13 +36,18 @@ _FAILED: Final = 1
 
 
 def run_broker(
-    config: BrokerConfig, topics: Sequence[WantedTopic], announce: Callable[[Broker], None]
+    config: BrokerConfig,
+    topics: Sequence[WantedTopic],
+    announce: Callable[[Broker], None],
+    *,
+    busy_poll_us: int,
 ) -> None:
     """Serve until a signal comes; `announce` is called, on the loop, when clients can be served.
+    `busy_poll_us` is how long the loop may stay awake for the next request.
 
     Raises CannotStart or CannotListen.
     """
-    run_loop(_serve(config, topics, announce, raise_open_file_limit()))
+    run_loop(_serve(config, topics, announce, raise_open_file_limit(), busy_poll_us))
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
@@ -65,18 +71,21 @@ async def _serve(
     topics: Sequence[WantedTopic],
     announce: Callable[[Broker], None],
     max_open_files: int,
+    busy_poll_us: int,
 ) -> None:
     loop = asyncio.get_running_loop()
     stop = on_signals(loop)
 
+    clock = SystemClock()
     broker = Broker(
         config,
         loop=loop,
-        clock=SystemClock(),
+        clock=clock,
         files=OsFiles(),
         random=Random(),
         on_fatal=give_up,
         max_open_files=max_open_files,
+        busy_poll=_busy_poll(busy_poll_us, loop, clock),
     )
     await broker.start(topics)
     spare_garbage_collection()
@@ -86,6 +95,20 @@ async def _serve(
     log.info("stopping")
     await broker.stop()
     log.info("stopped")
+
+
+def _busy_poll(
+    microseconds: int, loop: asyncio.AbstractEventLoop, clock: SystemClock
+) -> BusyPoll | None:
+    """None where it could only keep clients from running."""
+    if not microseconds or len(os.sched_getaffinity(0)) == 1:
+        return None
+    return BusyPoll(
+        seconds=microseconds / 1e6,
+        now=clock.monotonic,
+        call_soon=loop.call_soon,
+        give_way=os.sched_yield,
+    )
 
 
 def on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:

@@ -29,12 +29,18 @@ def measure(effort: Effort) -> Iterator[Reading]:
             for _ in range(effort.rounds):
                 for broker in brokers.values():
                     broker.kill()
-                time.sleep(max(PEERS[name].forgotten_seconds for name in names))
-                for name, broker in brokers.items():
-                    taken[name].append(_seconds_to_recover(broker, partitions, written[name]))
+                killed_at = time.monotonic()
+                for name in sorted(names, key=_forgotten_seconds):
+                    time.sleep(max(0.0, killed_at + _forgotten_seconds(name) - time.monotonic()))
+                    recovered = _seconds_to_recover(brokers[name], partitions, written[name])
+                    taken[name].append(recovered)
         cell = f"{size // 1_000_000} MB in {partitions} partitions"
         for name in names:
             yield Reading(cell, name, "s", tuple(taken[name]))
+
+
+def _forgotten_seconds(name: str) -> float:
+    return PEERS[name].forgotten_seconds
 
 
 def _fill(broker: Startable, partitions: int, size: int) -> int:

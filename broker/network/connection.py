@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.cold_reads import ColdReads
 from odradek.broker.network.conversation import Conversation, Ending, Service
 from odradek.broker.network.sender import FileEndsEarly, Progress, Sender
@@ -27,10 +28,12 @@ class Surroundings:
     clock: Clock
     service: Service
     cold_reads: ColdReads
+    busy_poll: BusyPoll | None = None
 
 
 class Connection:
     __slots__ = (
+        "_busy_poll",
         "_clock",
         "_fd",
         "_is_closed",
@@ -64,6 +67,7 @@ class Connection:
         self._loop = surroundings.loop
         self._clock = surroundings.clock.monotonic
         self._service = surroundings.service
+        self._busy_poll = surroundings.busy_poll
         self._on_close = on_close
         self._sender = Sender(conversation, transport)
         self._reader = conversation.reader
@@ -169,6 +173,8 @@ class Connection:
                 self.frame_began_at = None
             reader.received(count)
         self.advance()
+        if self._busy_poll is not None:
+            self._busy_poll.heard()
 
     def _rest_or_close(self) -> None:
         self._stop_receiving()

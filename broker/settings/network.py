@@ -126,14 +126,16 @@ class NetworkSettings(Settings):
     )
     socket_send_buffer_bytes = integer(
         "socket.send.buffer.bytes",
-        100 * 1024,
-        "The send buffer of a connection; -1 leaves it to the operating system.",
+        -1,
+        "The send buffer of a connection; -1 leaves it to the operating system. Kafka's default is "
+        "102400.",
         importance=Importance.HIGH,
     )
     socket_receive_buffer_bytes = integer(
         "socket.receive.buffer.bytes",
-        100 * 1024,
-        "The receive buffer of a connection; -1 leaves it to the operating system.",
+        -1,
+        "The receive buffer of a connection; -1 leaves it to the operating system. Kafka's default "
+        "is 102400.",
         importance=Importance.HIGH,
     )
     socket_request_max_bytes = integer(

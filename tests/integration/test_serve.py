@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,24 @@ def test_the_log_can_be_json(tmp_path: Path) -> None:
     assert set(complaint) == {"time", "level", "logger", "message"}
 
 
+def sleeps(process: Process) -> bool:
+    """Whether the process waits for something to happen."""
+    state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "S"
+
+
+@pytest.mark.parametrize("microseconds", ["0", "10000"])
+def test_after_the_last_request_it_sleeps_however_long_it_may_look(microseconds: str) -> None:
+    environment = {"ODRADEK_BUSY_POLL_US": microseconds}
+    with start("--port", "0", "--ephemeral", environment=environment) as broker:
+        port = ready_port(broker)
+        for _ in range(20):
+            assert answers_api_versions(port)
+        deadline = time.monotonic() + 30
+        while not sleeps(broker):
+            assert time.monotonic() < deadline
+
+
 def test_a_second_signal_ends_it_at_once() -> None:
     # Both signals are there when it wakes up, so the second comes before the first was served.
     with start("--port", "0", "--ephemeral") as broker:
@@ -190,4 +209,5 @@ def test_help_names_every_option() -> None:
     assert done.returncode == 0
     for option in ("--port", "--host", "--data-dir", "--ephemeral", "--config", "-o", "--topic"):
         assert option in done.stdout
+    assert "--busy-poll-us" in done.stdout
     assert "serve" in run_to_its_end("--help").stdout
