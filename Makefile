@@ -68,7 +68,7 @@ spark-test: setup ## kill a Spark driver ten times in a million records, and all
 fast: .dev ## unit tests and tidiness, in under a minute
 	@$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/tidy
 
-bench: setup ## Odradek beside its peers, 55 minutes; report in benchmarks/results
+bench: setup ## Odradek beside its peers, 40 minutes; report in benchmarks/results
 	@$(BIN)/python -m benchmarks.grid $(ARGS)
 
 bench-quick: setup ## the same with small numbers, to see that it runs: build/bench/grid
