@@ -5,6 +5,7 @@ workload, until it stops growing. The others get one round that does not count.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -47,6 +48,8 @@ class Contestant(NamedTuple):
 class Turn(NamedTuple):
     done: Done
     cpu_seconds: float
+    client_seconds: float
+    """What the load cost this process; at one core for each of its threads it is the limit."""
 
 
 METRICS: Mapping[str, Callable[[Turn], float]] = {
@@ -56,6 +59,7 @@ METRICS: Mapping[str, Callable[[Turn], float]] = {
     "p99 µs": lambda t: t.done.p99_us,
     "CPU µs/record": lambda t: t.cpu_seconds / t.done.records * 1e6,
     "CPU ms/MB": lambda t: t.cpu_seconds / t.done.bytes * 1e9,
+    "client CPU ms/MB": lambda t: t.client_seconds / t.done.bytes * 1e9,
 }
 
 _numbers = count()
@@ -72,9 +76,10 @@ class Arena:
     def take_turn(self, peer: Contestant) -> Turn:
         topic = self._kept.get(peer) or self._new_topic(peer)
         os.sync()  # or the disk would still be busy with what the one before wrote
-        before = peer.cpu_seconds()
+        before, client_before = peer.cpu_seconds(), time.process_time()
         done = self._workload.run(peer.bootstrap, topic, self._seconds)
-        turn = Turn(done, peer.cpu_seconds() - before)
+        spent = peer.cpu_seconds() - before
+        turn = Turn(done, spent, time.process_time() - client_before)
         if peer.keeps_topics:
             self._kept[peer] = topic
         else:

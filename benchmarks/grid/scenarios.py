@@ -36,6 +36,7 @@ CLUSTER_SIZE = 4
 PARTITIONS = 12
 BIG_BATCH = 1_000_000
 THROUGHPUT = ("MB/s", "CPU µs/record", "CPU ms/MB")
+READING = ("MB/s", "CPU ms/MB", "client CPU ms/MB")
 REQUESTS = ("records/s", "CPU µs/record")
 LATENCY = ("p50 µs", "p99 µs", "CPU µs/record")
 ACKS = {-1: "all", 1: "1", 0: "0"}
@@ -131,6 +132,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "consume",
         "Reading one partition",
         {SIZES[size]: Consume(size) for size in (1000, 100, 10_000)},
+        metrics=READING,
     ),
     Contest(
         "raw-consume",
