@@ -11,7 +11,7 @@ So the loop looks for the next event for a while before it sleeps, as long as th
   where more want to run than there are cores, the loop soon sleeps like everybody else;
 - where something has come at every look, the loop would not have slept, and need not look.
 
-Measured by benchmarks/grid (`synchronous`): 120 µs for a record became 80.
+Measured by benchmarks/grid (`synchronous`): 120 µs for a record became 80 to 100.
 """
 
 from collections.abc import Callable
