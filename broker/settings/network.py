@@ -126,9 +126,8 @@ class NetworkSettings(Settings):
     )
     socket_send_buffer_bytes = integer(
         "socket.send.buffer.bytes",
-        -1,
-        "The send buffer of a connection; -1 leaves it to the operating system. Kafka's default is "
-        "102400.",
+        100 * 1024,
+        "The send buffer of a connection; -1 leaves it to the operating system.",
         importance=Importance.HIGH,
     )
     socket_receive_buffer_bytes = integer(
