@@ -68,9 +68,10 @@ _numbers = count()
 class Arena:
     """Where peers take their turns in one cell: a topic for each turn, or for all of a peer."""
 
-    def __init__(self, workload: Workload, seconds: float) -> None:
+    def __init__(self, workload: Workload, seconds: float, *, keeps_topics: bool) -> None:
         self._workload = workload
         self._seconds = seconds
+        self._keeps_topics = keeps_topics
         self._kept: dict[Contestant, str] = {}
 
     def take_turn(self, peer: Contestant) -> Turn:
@@ -80,7 +81,7 @@ class Arena:
         done = self._workload.run(peer.bootstrap, topic, self._seconds)
         spent = peer.cpu_seconds() - before
         turn = Turn(done, spent, time.process_time() - client_before)
-        if peer.keeps_topics:
+        if self._keeps_topics or peer.keeps_topics:
             self._kept[peer] = topic
         else:
             delete_topic(peer.bootstrap, topic)
@@ -115,10 +116,12 @@ def compete(
     cells: Mapping[str, Workload],
     metrics: tuple[str, ...],
     effort: Effort,
+    *,
+    keeps_topics: bool = False,
 ) -> Iterator[Reading]:
     """The first cell warms up for all: they differ in degree, and one more round precedes each."""
     for number, (cell, workload) in enumerate(list(cells.items())[: effort.cells]):
-        arena = Arena(workload, effort.seconds)
+        arena = Arena(workload, effort.seconds, keeps_topics=keeps_topics)
         before = {
             peer.name: warm_up(
                 peer,
