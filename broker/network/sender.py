@@ -18,11 +18,11 @@ from odradek.broker.network.transport import Transport
 from odradek.storage.files import Buffer, File, FileSlice
 
 _SMALL_SLICE_BYTES: Final = 16 * 1024
-# One piece takes 100 µs to send: so long may others have to wait. In halves, a reader of data in
-# memory is a tenth slower, and others wait no less.
-_PIECE_BYTES: Final = 512 * 1024
-# Beside a reader of cold data they do, and for so many pieces after a cold one it counts as one.
-_COLD_PIECE_BYTES: Final = 256 * 1024
+# One piece takes 50 µs to send: so long may others have to wait.
+_PIECE_BYTES: Final = 256 * 1024
+# For so many pieces after a cold one a reader counts as one of cold data, and its socket holds
+# little: it waits for the disk in any case, and else the disk, the loop and the reader are all at
+# work at the same moment, and nobody else gets a core.
 _WARM_AGAIN_AFTER: Final = 64
 # No more than this is gathered at once: well below IOV_MAX, and more than a socket takes.
 _RUN_PARTS: Final = 128
@@ -94,7 +94,9 @@ class Sender:
         """The piece to read ahead after COLD; it counts as warm from then on."""
         part = self._outgoing[0]
         assert isinstance(part, FileSlice)
-        piece = FileSlice(part.file, part.position, min(part.length, _COLD_PIECE_BYTES))
+        piece = FileSlice(part.file, part.position, min(part.length, _PIECE_BYTES))
+        if self._pieces_since_cold >= _WARM_AGAIN_AFTER:
+            self._transport.hold_little()
         self._pieces_since_cold = 0
         self._warm_file = piece.file
         self._warm_end = piece.position + piece.length
@@ -105,6 +107,8 @@ class Sender:
         if not length:
             return False
         self._pieces_since_cold += 1
+        if self._pieces_since_cold == _WARM_AGAIN_AFTER:
+            self._transport.hold_as_before()
         sent = self._transport.send_slice(part, length)
         if not sent:
             raise FileEndsEarly(part)
@@ -114,8 +118,7 @@ class Sender:
     def _warm_bytes(self, part: FileSlice) -> int:
         """How much of a slice can be sent now without waiting for the disk."""
         file = part.file
-        is_cold_reader = self._pieces_since_cold < _WARM_AGAIN_AFTER
-        length = min(part.length, _COLD_PIECE_BYTES if is_cold_reader else _PIECE_BYTES)
+        length = min(part.length, _PIECE_BYTES)
         known = self._warm_end - part.position if file is self._warm_file else -1
         if known >= length:
             return length

@@ -6,6 +6,7 @@ OSError when the connection is broken.
 
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -15,6 +16,9 @@ from odradek.storage.files import Buffer, FileSlice
 # header travels alone.
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
 _COPY_BYTES: Final = 64 * 1024
+_LITTLE_BYTES: Final = 100 * 1024
+# Linux counts its own bookkeeping in, and tells twice what it was asked for.
+_TOLD_FOR_ONE_ASKED: Final = 2 if sys.platform == "linux" else 1
 
 
 class Transport(Protocol):
@@ -37,6 +41,12 @@ class Transport(Protocol):
         it."""
         ...
 
+    def hold_little(self) -> None:
+        """Take few bytes ahead of the peer, until `hold_as_before`."""
+        ...
+
+    def hold_as_before(self) -> None: ...
+
     def is_broken(self) -> bool:
         """Whether the connection has failed, though no call has told of it yet."""
         ...
@@ -47,10 +57,12 @@ class Transport(Protocol):
 class SocketTransport:
     """A plain TCP socket. File slices go from the page cache to the socket by sendfile."""
 
-    __slots__ = ("_socket", "fileno", "receive_into", "send")
+    __slots__ = ("_held_bytes", "_socket", "fileno", "receive_into", "send")
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
+        # What its buffer was asked to be before it was made small; 0 while it is not.
+        self._held_bytes = 0
         # The socket's own methods: a wrapper around each would cost more than it says.
         self.fileno = connected.fileno
         self.receive_into = connected.recv_into
@@ -65,6 +77,17 @@ class SocketTransport:
             return os.sendfile(self._socket.fileno(), file, piece.position, most)
         data = piece.file.pread(min(most, _COPY_BYTES), piece.position)
         return self._socket.send(data) if data else 0
+
+    def hold_little(self) -> None:
+        told = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        if told > _LITTLE_BYTES * _TOLD_FOR_ONE_ASKED:
+            self._held_bytes = told // _TOLD_FOR_ONE_ASKED
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LITTLE_BYTES)
+
+    def hold_as_before(self) -> None:
+        if self._held_bytes:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._held_bytes)
+            self._held_bytes = 0
 
     def is_broken(self) -> bool:
         return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0

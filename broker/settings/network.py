@@ -126,8 +126,9 @@ class NetworkSettings(Settings):
     )
     socket_send_buffer_bytes = integer(
         "socket.send.buffer.bytes",
-        100 * 1024,
-        "The send buffer of a connection; -1 leaves it to the operating system.",
+        -1,
+        "The send buffer of a connection; -1 leaves it to the operating system. Kafka's default is "
+        "102400, and who reads what is only on disk gets no more than that.",
         importance=Importance.HIGH,
     )
     socket_receive_buffer_bytes = integer(
