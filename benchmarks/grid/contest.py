@@ -5,11 +5,14 @@ workload, until it stops growing. The others get one round that does not count.
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
+
+from confluent_kafka import KafkaException
 
 from benchmarks.grid.load import Done, Workload, delete_topic, make_topic
 from benchmarks.grid.peers import PEERS
@@ -68,7 +71,7 @@ _numbers = count()
 class Arena:
     """Where peers take their turns in one cell: a topic for each turn, or for all of a peer."""
 
-    def __init__(self, workload: Workload, seconds: float, *, keeps_topics: bool) -> None:
+    def __init__(self, workload: Workload, seconds: float, *, keeps_topics: bool = False) -> None:
         self._workload = workload
         self._seconds = seconds
         self._keeps_topics = keeps_topics
@@ -84,7 +87,7 @@ class Arena:
         if self._keeps_topics or peer.keeps_topics:
             self._kept[peer] = topic
         else:
-            delete_topic(peer.bootstrap, topic)
+            _delete(peer, topic)
         return turn
 
     def _new_topic(self, peer: Contestant) -> str:
@@ -96,7 +99,15 @@ class Arena:
 
     def clear(self) -> None:
         for peer, topic in self._kept.items():
-            delete_topic(peer.bootstrap, topic)
+            _delete(peer, topic)
+
+
+def _delete(peer: Contestant, topic: str) -> None:
+    """One that stays is in nobody's way: no reason to give up the scenario."""
+    try:
+        delete_topic(peer.bootstrap, topic)
+    except (TimeoutError, KafkaException) as error:
+        print(f"  {peer.name} has not deleted {topic}: {error!r}", file=sys.stderr)
 
 
 def warm_up(peer: Contestant, arena: Arena, most_rounds: int) -> list[Turn]:
