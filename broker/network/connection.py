@@ -10,11 +10,12 @@ docs/performance.md.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.cold_reads import ColdReads
 from odradek.broker.network.conversation import Conversation, Ending, Service
+from odradek.broker.network.floor import Floor
 from odradek.broker.network.sender import FileEndsEarly, Progress, Sender
 from odradek.broker.network.transport import Transport
 from odradek.protocol.clock import Clock
@@ -29,6 +30,7 @@ class Surroundings:
     service: Service
     cold_reads: ColdReads
     busy_poll: BusyPoll | None = None
+    floor: Floor = field(default_factory=Floor)
 
 
 class Connection:
@@ -36,6 +38,7 @@ class Connection:
         "_busy_poll",
         "_clock",
         "_fd",
+        "_floor",
         "_is_closed",
         "_is_preparing",
         "_is_receiving",
@@ -68,8 +71,9 @@ class Connection:
         self._clock = surroundings.clock.monotonic
         self._service = surroundings.service
         self._busy_poll = surroundings.busy_poll
+        self._floor = surroundings.floor
         self._on_close = on_close
-        self._sender = Sender(conversation, transport)
+        self._sender = Sender(conversation, transport, surroundings.floor)
         self._reader = conversation.reader
         self._is_receiving = False
         self._is_waiting_to_send = False
@@ -166,6 +170,8 @@ class Connection:
             self.close(str(error), is_notable=False)
             return
         self.active_at = conversation.arrived_at = self._clock()
+        if self._floor.holder is not conversation:
+            self._floor.take(conversation)
         if not count:
             conversation.end_input()
         else:

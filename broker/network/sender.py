@@ -14,12 +14,15 @@ from enum import Enum
 from typing import Final, cast
 
 from odradek.broker.network.conversation import Conversation
+from odradek.broker.network.floor import Floor
 from odradek.broker.network.transport import Transport
 from odradek.storage.files import Buffer, File, FileSlice
 
 _SMALL_SLICE_BYTES: Final = 16 * 1024
-# One piece takes 50 µs to send: so long may others have to wait.
+# One piece takes 50 µs to send: so long may others have to wait. Where there are none, a client
+# that asks for the next megabyte when it has the last reads a third faster if that comes as one.
 _PIECE_BYTES: Final = 256 * 1024
+_WHOLE_BYTES: Final = 1024 * 1024
 # For so many pieces after a cold one a reader counts as one of cold data, and its socket holds
 # little: it waits for the disk in any case, and else the disk, the loop and the reader are all at
 # work at the same moment, and nobody else gets a core.
@@ -45,6 +48,7 @@ class FileEndsEarly(OSError):
 class Sender:
     __slots__ = (
         "_conversation",
+        "_floor",
         "_outgoing",
         "_pieces_since_cold",
         "_transport",
@@ -52,8 +56,9 @@ class Sender:
         "_warm_file",
     )
 
-    def __init__(self, conversation: Conversation, transport: Transport) -> None:
+    def __init__(self, conversation: Conversation, transport: Transport, floor: Floor) -> None:
         self._conversation = conversation
+        self._floor = floor
         self._outgoing = conversation.outgoing
         self._transport = transport
         # The slice that goes out first was found or made warm up to here, with the byte behind.
@@ -118,16 +123,23 @@ class Sender:
     def _warm_bytes(self, part: FileSlice) -> int:
         """How much of a slice can be sent now without waiting for the disk."""
         file = part.file
-        length = min(part.length, _PIECE_BYTES)
+        is_cold_reader = self._pieces_since_cold < _WARM_AGAIN_AFTER
+        is_alone = not is_cold_reader and self._floor.is_only_for(self._conversation)
+        wanted = min(part.length, _WHOLE_BYTES if is_alone else _PIECE_BYTES)
         known = self._warm_end - part.position if file is self._warm_file else -1
-        if known >= length:
-            return length
-        end = part.position + length
-        if (known >= 0 or file.is_cached(part.position)) and file.is_cached(end):
-            self._warm_file = file
-            self._warm_end = end
-            return length
-        return max(0, known)
+        if known >= wanted:
+            return wanted
+        if known < 0 and not file.is_cached(part.position):
+            return 0
+        warm = max(0, known)
+        while warm < wanted:
+            further = min(wanted, warm + _PIECE_BYTES)
+            if not file.is_cached(part.position + further):
+                break
+            warm = further
+        self._warm_file = file
+        self._warm_end = part.position + warm
+        return warm
 
     def _send_run(self) -> bool:
         """Send bytes and small slices together; False when the first of them is a cold slice."""

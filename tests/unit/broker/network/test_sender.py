@@ -3,6 +3,7 @@
 import pytest
 from odradek.broker.network.budget import MemoryBudget
 from odradek.broker.network.conversation import Conversation
+from odradek.broker.network.floor import Floor
 from odradek.broker.network.framing import FrameReader
 from odradek.broker.network.peer import Address, Peer
 from odradek.broker.network.sender import FileEndsEarly, Progress, Sender
@@ -96,14 +97,17 @@ class Driver:
     flush = advance
 
 
-def a_sender(wire: Wire, *parts: Part) -> tuple[Sender, Conversation]:
+def a_sender(wire: Wire, *parts: Part, is_alone: bool = False) -> tuple[Sender, Conversation]:
     reader = FrameReader(memoryview(bytearray(100)), 100)
     peer = Peer("PLAINTEXT", Address("h", 1), Address("h", 2))
     conversation = Conversation(peer, reader, MemoryBudget(-1))
     conversation.driver = Driver()
     conversation.open_requests = 1
     conversation.answer(parts)
-    return Sender(conversation, wire), conversation  # type: ignore[arg-type]
+    floor = Floor()
+    floor.take(conversation)
+    conversation.arrived_at += 1.0 if is_alone else 0.0
+    return Sender(conversation, wire, floor), conversation  # type: ignore[arg-type]
 
 
 def a_slice(position: int, length: int, file: SlowFile | None = None) -> FileSlice:
@@ -139,6 +143,25 @@ def test_a_large_slice_goes_piece_by_piece_and_others_have_their_turn_in_between
     assert [sender.send() for _ in range(10)] == [Progress.FULL] * 9 + [Progress.DONE]
     assert wire.calls == ["send_slice"] * 10
     assert wire.bytes == CONTENT[: 2500 * KILOBYTE]
+
+
+def test_a_reader_that_is_alone_gets_a_megabyte_at_a_time() -> None:
+    wire = Wire()
+    sender, _ = a_sender(wire, a_slice(0, 2500 * KILOBYTE), is_alone=True)
+    assert [sender.send() for _ in range(3)] == [Progress.FULL] * 2 + [Progress.DONE]
+    assert wire.bytes == CONTENT[: 2500 * KILOBYTE]
+
+
+def test_of_a_megabyte_only_what_is_warm_is_sent_at_once() -> None:
+    wire = Wire()
+    file = SlowFile()
+    file._warm = range(600 * KILOBYTE)
+    sender, _ = a_sender(wire, a_slice(0, 1024 * KILOBYTE, file), is_alone=True)
+    assert [sender.send() for _ in range(2)] == [Progress.FULL, Progress.COLD]
+    assert wire.bytes == CONTENT[: 512 * KILOBYTE]
+    sender.cold_piece().read_ahead()
+    assert sender.send() is Progress.FULL
+    assert wire.bytes == CONTENT[: 768 * KILOBYTE]
 
 
 def test_what_was_looked_at_once_is_not_looked_at_again() -> None:
