@@ -93,8 +93,12 @@ def pid_of(broker: Broker) -> int:
 
 
 def cpu_seconds(broker: Broker) -> float:
+    return cpu_seconds_of(pid_of(broker))
+
+
+def cpu_seconds_of(pid: int) -> float:
     """What all threads of the process have used so far, in its own code and in the kernel."""
-    return time.clock_gettime(~pid_of(broker) << 3 | _CPU_TIME)
+    return time.clock_gettime(~pid << 3 | _CPU_TIME)
 
 
 def rss_mb(broker: Broker) -> float:

@@ -51,6 +51,12 @@ class FreeTransport:
     def send_slice(self, piece: FileSlice, most: int) -> int:
         return most
 
+    def hold_little(self) -> None:
+        pass
+
+    def hold_as_before(self) -> None:
+        pass
+
     def is_broken(self) -> bool:
         return False
 

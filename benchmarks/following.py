@@ -86,6 +86,12 @@ class Wire:
     def send_slice(self, piece: FileSlice, most: int) -> int:
         return self.send(piece.read())
 
+    def hold_little(self) -> None:
+        pass
+
+    def hold_as_before(self) -> None:
+        pass
+
     def is_broken(self) -> bool:
         return False
 

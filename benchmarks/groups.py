@@ -17,7 +17,8 @@ from typing import Any
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from benchmarks._brokers import KAFKA_NAME, Broker, cpu_seconds, kafka, odradek, rss_mb
 from benchmarks._floor import bare_server

@@ -15,10 +15,11 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from odradek.protocol.messages.produce import ProduceResponse
 
-from benchmarks._brokers import Broker, cpu_seconds, pid_of
+from benchmarks._brokers import Broker, cpu_seconds_of, pid_of
 from benchmarks._raw_load import (
     PRODUCE_VERSION,
     answer_bytes,
@@ -27,7 +28,7 @@ from benchmarks._raw_load import (
     produce_request,
 )
 from benchmarks.grid.contest import Effort
-from benchmarks.grid.peers import KAFKA_3, PEERS, Startable, running
+from benchmarks.grid.peers import KAFKA_3, PEERS, running
 from benchmarks.grid.readings import OURS, Reading
 from benchmarks.grid.stage import present
 from benchmarks.network import serving
@@ -54,19 +55,23 @@ def measure(effort: Effort) -> Iterator[Reading]:
             for number in numbers_of(effort):
                 make_led_topic(broker, topic_of(number), number)
             if PEERS[name].warms_up and not effort.is_quick:
-                with Connections(broker, 1) as load:
+                with Connections(broker.port, 1) as load:
                     load.run(_WARM_REQUESTS, 5)
-        echo = _Echo(stack.enter_context(serving("bare", "uvloop")))
-        stack.enter_context(_on_other_cores([*map(pid_of, brokers.values()), echo.process.pid]))
-        yield from _readings("connections", Connections, {**brokers, ECHO: echo}, effort)
-        yield from _readings("partitions", Partitions, brokers, effort)
+        servers = {name: Server(each.port, pid_of(each)) for name, each in brokers.items()}
+        echo = _echo(stack.enter_context(serving("bare", "uvloop")))
+        stack.enter_context(_on_other_cores([each.pid for each in (*servers.values(), echo)]))
+        yield from _readings("connections", Connections, {**servers, ECHO: echo}, effort)
+        yield from _readings("partitions", Partitions, servers, effort)
 
 
-class _Echo:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        self.process = process
-        self.port = int(process.stdout.readline())
+class Server(NamedTuple):
+    port: int
+    pid: int
+
+
+def _echo(process: subprocess.Popen[str]) -> Server:
+    assert process.stdout is not None
+    return Server(int(process.stdout.readline()), process.pid)
 
 
 @contextmanager
@@ -138,10 +143,10 @@ class Load:
 
 
 class Connections(Load):
-    def __init__(self, broker: Broker | _Echo, number: int) -> None:
+    def __init__(self, port: int, number: int) -> None:
         request = produce_request(topic_of(1), _RECORD_BYTES, acks=1)
         frame = frame_of(request, PRODUCE_VERSION)
-        super().__init__([(_greeted(broker.port, frame), frame) for _ in range(number)])
+        super().__init__([(_greeted(port, frame), frame) for _ in range(number)])
 
 
 def _greeted(port: int, frame: bytes) -> RawClient:
@@ -153,9 +158,9 @@ def _greeted(port: int, frame: bytes) -> RawClient:
 
 
 class Partitions(Load):
-    def __init__(self, broker: Broker, number: int) -> None:
+    def __init__(self, port: int, number: int) -> None:
         topic = topic_of(number)
-        client = RawClient(broker.port)
+        client = RawClient(port)
         frames = [
             frame_of(
                 produce_request(topic, _RECORD_BYTES, acks=1, partitions=(index,)), PRODUCE_VERSION
@@ -170,20 +175,20 @@ class Partitions(Load):
 def _readings(
     kind: str,
     load_of: type[Connections] | type[Partitions],
-    brokers: Mapping[str, Startable | _Echo],
+    servers: Mapping[str, Server],
     effort: Effort,
 ) -> Iterator[Reading]:
     requests = _QUICK_REQUESTS if effort.is_quick else _REQUESTS
     taken: dict[tuple[int, int, str], list[float]] = {}
     for _ in range(effort.rounds):
         for number in numbers_of(effort):
-            for name, broker in brokers.items():
-                with load_of(broker, number) as load:
+            for name, server in servers.items():
+                with load_of(server.port, number) as load:
                     load.run(max(requests // 4, number), 1)
                     for depth in DEPTHS:
-                        before = cpu_seconds(broker)
+                        before = cpu_seconds_of(server.pid)
                         load.run(requests, depth)
-                        spent = (cpu_seconds(broker) - before) / requests * 1e6
+                        spent = (cpu_seconds_of(server.pid) - before) / requests * 1e6
                         taken.setdefault((depth, number, name), []).append(spent)
     for (depth, number, name), rounds in sorted(taken.items(), key=lambda each: each[0][:2]):
         yield Reading(f"{number} {kind}, {depth} at once", name, METRIC, tuple(rounds))
