@@ -21,9 +21,9 @@ This page is made from the declarations in the code by
 
 Names, types and defaults are those of Apache Kafka 3.9, so a `server.properties` written for
 Kafka works here. Two defaults are those of Kafka 4, so that the consumer group protocol is served:
-`group.coordinator.rebalance.protocols` and `group.consumer.migration.policy`. One is our
-own: the receive buffer of sockets is left to the operating system. A value is looked for in this
-order, and the first found holds:
+`group.coordinator.rebalance.protocols` and `group.consumer.migration.policy`. Two are our own:
+the buffers of sockets are left to the operating system. A value is looked for in this order, and
+the first found holds:
 
 1. dynamic values for this broker alone, set with AlterConfigs (`kafka-configs.sh --alter
    --entity-type brokers --entity-name 1`),

@@ -170,8 +170,7 @@ class Connection:
             self.close(str(error), is_notable=False)
             return
         self.active_at = conversation.arrived_at = self._clock()
-        if self._floor.holder is not conversation:
-            self._floor.take(conversation)
+        self._floor.heard(conversation)
         if not count:
             conversation.end_input()
         else:

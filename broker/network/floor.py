@@ -14,17 +14,18 @@ _ALONE_SECONDS: Final = 0.05
 class Floor:
     """Shared by all connections of a broker, which tell it when bytes came."""
 
-    __slots__ = ("holder", "since")
+    __slots__ = ("_holder", "_since")
 
     def __init__(self) -> None:
-        self.holder: Conversation | None = None
-        self.since = 0.0
+        self._holder: Conversation | None = None
+        self._since = 0.0
 
-    def take(self, conversation: Conversation) -> None:
-        """Called when another than the holder was heard."""
-        self.holder = conversation
-        self.since = conversation.arrived_at
+    def heard(self, conversation: Conversation) -> None:
+        """Bytes came, when `arrived_at` of the conversation says."""
+        if self._holder is not conversation:
+            self._holder = conversation
+            self._since = conversation.arrived_at
 
     def is_only_for(self, conversation: Conversation) -> bool:
         """Whether it asked last, and nobody else did for a while before it."""
-        return conversation.arrived_at - self.since > _ALONE_SECONDS
+        return conversation.arrived_at - self._since > _ALONE_SECONDS

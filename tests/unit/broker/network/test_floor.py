@@ -14,8 +14,7 @@ def a_conversation() -> Conversation:
 
 def hear(floor: Floor, conversation: Conversation, at: float) -> None:
     conversation.arrived_at = at
-    if floor.holder is not conversation:
-        floor.take(conversation)
+    floor.heard(conversation)
 
 
 def test_who_asks_again_and_again_has_it_alone_after_a_moment() -> None:

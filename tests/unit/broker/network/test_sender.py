@@ -105,7 +105,7 @@ def a_sender(wire: Wire, *parts: Part, is_alone: bool = False) -> tuple[Sender, 
     conversation.open_requests = 1
     conversation.answer(parts)
     floor = Floor()
-    floor.take(conversation)
+    floor.heard(conversation)
     conversation.arrived_at += 1.0 if is_alone else 0.0
     return Sender(conversation, wire, floor), conversation  # type: ignore[arg-type]
 
