@@ -27,6 +27,8 @@ _BURST: Final = 32
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _EXHAUSTED_SECONDS: Final = 0.25
 _MAPPED_IPV4: Final = "::ffff:"
+# Every Linux has this congestion control and lets any process choose it. It does not pace.
+_UNPACED: Final = b"reno"
 
 
 # How a socket comes to be: the seam for simulations.
@@ -172,6 +174,8 @@ class Acceptor:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             _set_buffer(connected, socket.SO_SNDBUF, self._options.send_buffer_bytes)
             local_address = _address(connected.getsockname())
+            if local_address.host == address.host:
+                _leave_unpaced(connected)
         except OSError:  # it was broken off before it began
             connected.close()
             self._limits.leave(address.host)
@@ -190,6 +194,13 @@ def _families(host: str) -> list[tuple[socket.AddressFamily, str]]:
 def _set_buffer(one: socket.socket, option: int, size: int) -> None:
     if size >= 0:
         one.setsockopt(socket.SOL_SOCKET, option, size)
+
+
+def _leave_unpaced(local: socket.socket) -> None:
+    """Nothing that could be congested lies between two ends with one address. A system that paces
+    all its connections (BBR) slows these down, too: the loopback then carries half as much."""
+    if hasattr(socket, "TCP_CONGESTION"):
+        local.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
 
 
 def _address(raw: tuple[str, int] | tuple[str, int, int, int]) -> Address:
