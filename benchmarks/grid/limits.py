@@ -1,7 +1,8 @@
 """What no broker on this machine can exceed: the physical limits, written in the least of code.
 
 - sendfile: bytes of a file in the page cache, sent in pieces of 1 MB over the loopback to a process
-  that receives and forgets them;
+  that receives and forgets them; as the system sends, which may pace its connections (BBR), and
+  unpaced;
 - write and CRC: pieces of 16 KB, their CRC-32C taken and then written to a file, on one core;
 - echo: the round trip of 100 bytes with a server that is nothing but uvloop, `recv` and `send`.
 """
@@ -24,6 +25,7 @@ from benchmarks.network import ECHO
 from benchmarks.network import running as echo_server
 
 MACHINE = "machine"
+SENDFILE, UNPACED_SENDFILE = "sendfile over the loopback", "sendfile over the loopback, unpaced"
 _HOST = "127.0.0.1"
 _FILE_BYTES = 64 << 20
 _SEND_BYTES = 1 << 20
@@ -36,8 +38,15 @@ def measure(effort: Effort) -> Iterator[Reading]:
     with scratch() as directory:
         path = directory / "pages"
         path.write_bytes(os.urandom(_FILE_BYTES))
-        sent = tuple(_sendfile_mb_per_second(path, effort.seconds) for _ in rounds)
-        yield Reading("sendfile over the loopback", MACHINE, "MB/s", sent)
+        sent = [
+            [
+                _sendfile_mb_per_second(path, effort.seconds, is_paced=paced)
+                for paced in (True, False)
+            ]
+            for _ in rounds
+        ]
+        for cell, taken in zip((SENDFILE, UNPACED_SENDFILE), zip(*sent, strict=True), strict=True):
+            yield Reading(cell, MACHINE, "MB/s", taken)
         written = tuple(_write_mb_per_second(directory / f"written-{n}") for n in rounds)
         yield Reading("write and CRC-32C, 16 KB", MACHINE, "MB/s", written)
     trips = 500 if effort.is_quick else 5000
@@ -52,13 +61,15 @@ def measure(effort: Effort) -> Iterator[Reading]:
     yield Reading(cell, MACHINE, "CPU µs/record", cpu)
 
 
-def _sendfile_mb_per_second(path: Path, seconds: float) -> float:
+def _sendfile_mb_per_second(path: Path, seconds: float, *, is_paced: bool) -> float:
     context = get_context("spawn")
     here, there = context.Pipe()
     receiver = context.Process(target=_receive, args=(there,), daemon=True)
     receiver.start()
     try:
         with socket.create_connection((_HOST, here.recv())) as connection, path.open("rb") as file:
+            if not is_paced:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
             began, sent, position = time.perf_counter(), 0, 0
             while time.perf_counter() < began + seconds:
                 sent += os.sendfile(connection.fileno(), file.fileno(), position, _SEND_BYTES)

@@ -11,18 +11,19 @@ from contextlib import ExitStack
 from benchmarks._brokers import rss_mb
 from benchmarks.grid.contest import Effort
 from benchmarks.grid.load import Consume, Produce, Shape, make_topic
-from benchmarks.grid.peers import PEERS, Startable, new_broker
-from benchmarks.grid.readings import Reading
+from benchmarks.grid.peers import KAFKA_3, KAFKA_4, KFAKE, SMALL_KAFKA, Startable, new_broker
+from benchmarks.grid.readings import OURS, Reading
 from benchmarks.grid.stage import present
 
 _LOAD_SECONDS, _QUICK_LOAD_SECONDS = 8.0, 1.0
 _SETTLE_SECONDS = 1.0
+_ALIVE = (OURS, KAFKA_3, KAFKA_4, KFAKE, SMALL_KAFKA)
 TOPIC = "loaded"
 
 
 def measure(effort: Effort) -> Iterator[Reading]:
     with ExitStack() as stack:
-        names = present(PEERS, effort)
+        names = present(_ALIVE, effort)
         brokers = {name: stack.enter_context(new_broker(name)) for name in names}
         seconds: dict[str, list[float]] = {name: [] for name in names}
         idle: dict[str, list[float]] = {name: [] for name in names}

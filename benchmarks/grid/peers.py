@@ -3,9 +3,11 @@ but for the files of deleted topics, which go at once.
 
 Apache Kafka 3.9 on ZooKeeper and 4.x on KRaft have the heap and the collector that Kafka's own
 start script gives them; one more 3.9 has a small heap. kfake is franz-go's broker in memory. The
-data of all of them lies in the same file system.
+data of all of them lies in the same file system. One peer is no broker: it shows what the client of
+a measurement can read at most.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from tests.support.processes import Process
 from tests.support.zookeeper import ZooKeeper
 
 KAFKA_3, KAFKA_4, SMALL_KAFKA, KFAKE = "kafka-3.9", "kafka-4", "kafka-3.9-small", "kfake"
+REPLAY = "replay"
 SMALL_HEAP = "192m"
 
 
@@ -50,6 +53,38 @@ class Kfake:
             self.process.kill()
 
 
+class Replay:
+    """The answers of a broker of ours, given by a server that has them ready."""
+
+    def __init__(self, directory: Path) -> None:
+        self.port = free_port()
+        self.process: Process | None = None
+        here = {"advertised.listeners": f"PLAINTEXT://{self.bootstrap}"}
+        self._broker = new_odradek(directory, {**TIDY, **here})
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def start(self) -> Self:
+        self._broker.start()
+        ports = map(str, (self.port, self._broker.port))
+        command = [sys.executable, "-m", "benchmarks._replay_server", *ports]
+        self.process = Process(command, name=f"replay:{self.port}")
+        wait_until(lambda: answers_api_versions(self.port), of=self.process, what="ready")
+        return self
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.stop()
+        self._broker.stop()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+        self._broker.kill()
+
+
 class Startable(Broker, Protocol):
     """A broker that keeps its port and its data over a stop or a kill."""
 
@@ -69,6 +104,11 @@ def _new_odradek(directory: Path) -> Iterator[Startable]:
 @contextmanager
 def _new_kfake(directory: Path) -> Iterator[Startable]:
     yield Kfake()
+
+
+@contextmanager
+def _new_replay(directory: Path) -> Iterator[Startable]:
+    yield Replay(directory)
 
 
 def _new_kafka_3(heap: str) -> NewBroker:
@@ -124,6 +164,12 @@ PEERS = {
             warms_up=True,
         ),
         Peer(KFAKE, "kfake (franz-go, in memory)", ("kfake",), _new_kfake),
+        Peer(
+            REPLAY,
+            "a server that only replays answers, for what a client can read",
+            (),
+            _new_replay,
+        ),
         Peer(
             SMALL_KAFKA,
             f"Apache Kafka {KAFKA_ON_ZOOKEEPER}, heap of {SMALL_HEAP}",

@@ -6,7 +6,7 @@ Made from the results alone. The plots lie beside it, one for each metric that i
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.grid.bars import BARS, Bar, Peers, Verdict, judge
+from benchmarks.grid.bars import BARS, Bar, Limit, OursAtOne, Peers, Verdict, judge
 from benchmarks.grid.failures import TIMELINE
 from benchmarks.grid.peers import PEERS
 from benchmarks.grid.plots import Column, columns, lines, short
@@ -79,18 +79,19 @@ def _bar_lines(results: Mapping[str, Result]) -> Iterator[str]:
 def _by_other(bar: Bar, found: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     groups: dict[str, list[Verdict]] = {}
     for verdict in found:
-        other = verdict.other if verdict.other in PEERS else type(bar.against).__name__
-        groups.setdefault(_OTHERS.get(other, other), []).append(verdict)
+        other = verdict.other if isinstance(bar.against, Peers) else _named(bar)
+        groups.setdefault(other, []).append(verdict)
     return groups or {_named(bar): []}
 
 
-_OTHERS = {"Limit": "raw sendfile", "OursAtOne": "ours at 1"}
-
-
 def _named(bar: Bar) -> str:
-    if isinstance(bar.against, Peers):
-        return ", ".join(bar.against.names)
-    return _OTHERS[type(bar.against).__name__]
+    match bar.against:
+        case Peers(names):
+            return ", ".join(names)
+        case Limit(_, cell):
+            return cell
+        case OursAtOne():
+            return "ours at 1"
 
 
 def _bar_row(bar: Bar, other: str, group: Sequence[Verdict]) -> str:

@@ -24,7 +24,7 @@ from benchmarks.grid.contest import Effort, compete
 from benchmarks.grid.fan_out import FanOut
 from benchmarks.grid.java_clients import JavaConsume, JavaEndToEnd, JavaProduce
 from benchmarks.grid.load import Consume, EndToEnd, Existing, Produce, Shape, Workload
-from benchmarks.grid.peers import KAFKA_3, KAFKA_4, KFAKE
+from benchmarks.grid.peers import KAFKA_3, KAFKA_4, KFAKE, REPLAY
 from benchmarks.grid.raw_consume import RawConsume
 from benchmarks.grid.readings import OURS, Reading
 from benchmarks.grid.stage import Stage, present
@@ -139,6 +139,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "Reading one partition",
         {SIZES[size]: Consume(size) for size in (1000, 100, 10_000)},
         metrics=READING,
+        peers=(*ALL, REPLAY),
         only_reads=True,
         least_rounds=15,
     ),
