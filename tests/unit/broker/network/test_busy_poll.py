@@ -5,7 +5,7 @@ from random import Random
 
 from odradek.broker.network.busy_poll import BusyPoll
 
-SECONDS = 100e-6
+SECONDS = 200e-6
 TURN_SECONDS = 4e-6
 
 
@@ -80,10 +80,10 @@ def test_each_event_that_comes_in_time_prolongs_it() -> None:
 def test_misses_let_more_and_more_events_pass() -> None:
     loop = Loop()
     waits = []
-    for _ in range(5):
+    for _ in range(6):
         waits.append(loop.events_until_awake())
         loop.pass_time(1.0)
-    assert waits == [1, 17, 257, 1025, 1025]
+    assert waits == [1, 5, 17, 65, 257, 257]
 
 
 def test_being_of_use_four_times_makes_up_for_a_miss() -> None:
@@ -96,7 +96,7 @@ def test_being_of_use_four_times_makes_up_for_a_miss() -> None:
         loop.pass_time(SECONDS / 2)
         loop.hear()
     loop.pass_time(1.0)
-    assert loop.events_until_awake() == 257  # as after two misses, not three
+    assert loop.events_until_awake() == 17  # as after two misses, not three
 
 
 def test_a_broker_that_is_asked_now_and_then_mostly_sleeps() -> None:
@@ -113,14 +113,23 @@ def test_a_broker_that_is_asked_now_and_then_mostly_sleeps() -> None:
 
 def test_where_others_take_the_core_the_loop_soon_sleeps() -> None:
     loop = Loop()
-    loop.taken_seconds = SECONDS / 2
+    loop.taken_seconds = SECONDS * 3 / 4
     loop.hear()
     loop.turn()
     loop.turn()
     assert not loop.is_awake
-    assert loop.events_until_awake() == 17
+    assert loop.events_until_awake() == 5
     loop.pass_time(1.0)
-    assert loop.events_until_awake() == 257
+    assert loop.events_until_awake() == 17
+
+
+def test_who_takes_the_core_for_a_moment_does_not_send_the_loop_to_sleep() -> None:
+    loop = Loop()
+    loop.taken_seconds = SECONDS / 4
+    loop.hear()
+    loop.turn()
+    loop.turn()
+    assert loop.is_awake
 
 
 def test_a_loop_that_always_has_something_to_do_need_not_look() -> None:
