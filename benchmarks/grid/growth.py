@@ -40,7 +40,7 @@ METRIC = "CPU µs/request"
 ECHO = "echo"
 _REQUESTS, _QUICK_REQUESTS = 1500, 400
 # A second of the machine differs from the next by more than one connection does from a thousand.
-_ROUNDS = 11
+_ROUNDS = 7
 _WARM_REQUESTS = 40_000
 _RECORD_BYTES = 100
 _OPEN_FILES = 32_768

@@ -141,7 +141,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         metrics=READING,
         peers=(*ALL, REPLAY),
         only_reads=True,
-        least_rounds=15,
+        least_rounds=11,
     ),
     Contest(
         "raw-consume",

@@ -11,6 +11,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,7 +28,8 @@ _BURST: Final = 32
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _EXHAUSTED_SECONDS: Final = 0.25
 _MAPPED_IPV4: Final = "::ffff:"
-# Every Linux has this congestion control and lets any process choose it. It does not pace.
+# Every Linux has this congestion control, and lets any process choose it unless told otherwise. It
+# does not pace.
 _UNPACED: Final = b"reno"
 
 
@@ -198,9 +200,12 @@ def _set_buffer(one: socket.socket, option: int, size: int) -> None:
 
 def _leave_unpaced(local: socket.socket) -> None:
     """Nothing that could be congested lies between two ends with one address. A system that paces
-    all its connections (BBR) slows these down, too: the loopback then carries half as much."""
+    all its connections (BBR) slows these down, too: the loopback then carries half as much.
+
+    Where that may not be chosen, all is as it would be without."""
     if hasattr(socket, "TCP_CONGESTION"):
-        local.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
+        with suppress(OSError):
+            local.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
 
 
 def _address(raw: tuple[str, int] | tuple[str, int, int, int]) -> Address:

@@ -5,6 +5,7 @@ import logging
 import socket
 
 import pytest
+from odradek.broker.network import acceptor
 from odradek.broker.network.acceptor import Acceptor, SocketOptions
 from odradek.broker.network.complaints import Complaints
 from odradek.broker.network.limits import ConnectionCaps, ConnectionLimits
@@ -27,7 +28,7 @@ def congestion_control(one: socket.socket) -> bytes:
 async def accepted_from(host: str) -> socket.socket:
     loop, clock = asyncio.get_running_loop(), SystemClock()
     accepted: asyncio.Future[socket.socket] = loop.create_future()
-    acceptor = Acceptor(
+    accepting = Acceptor(
         Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, HERE, 0),
         loop=loop,
         clock=clock,
@@ -37,19 +38,27 @@ async def accepted_from(host: str) -> socket.socket:
         adopt=lambda connected, peer: accepted.set_result(connected),
         make_socket=socket.socket,
     )
-    acceptor.open()
-    acceptor.start()
+    accepting.open()
+    accepting.start()
     try:
-        port = acceptor.addresses[0].port
+        port = accepting.addresses[0].port
         with socket.create_connection((HERE, port), source_address=(host, 0)):
             return await asyncio.wait_for(accepted, DEADLINE_SECONDS)
     finally:
-        acceptor.close()
+        accepting.close()
 
 
 def test_a_connection_from_the_same_address_is_not_paced() -> None:
     with asyncio.run(accepted_from(HERE)) as connected:
         assert congestion_control(connected) == b"reno"
+
+
+def test_where_that_may_not_be_chosen_the_connection_is_as_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acceptor, "_UNPACED", b"no such control")
+    with socket.socket() as untouched, asyncio.run(accepted_from(HERE)) as connected:
+        assert congestion_control(connected) == congestion_control(untouched)
 
 
 def test_any_other_connection_is_left_to_the_system() -> None:
