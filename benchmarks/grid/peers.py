@@ -8,7 +8,7 @@ a measurement can read at most.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,8 @@ REPLAY = "replay"
 SMALL_HEAP = "192m"
 
 
-class Kfake:
-    """franz-go's broker, built by `make setup` from benchmarks/kfake."""
+class _Server:
+    """A program that serves on a port of its own, beside our brokers and Kafka's."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -38,11 +38,9 @@ class Kfake:
     def bootstrap(self) -> str:
         return f"{HOST}:{self.port}"
 
-    def start(self) -> Self:
-        program = build_dir("kfake") / "kfake"
-        self.process = Process([program, str(self.port)], name=f"kfake:{self.port}")
+    def run(self, command: Sequence[str | Path], name: str) -> None:
+        self.process = Process(command, name=f"{name}:{self.port}")
         wait_until(lambda: answers_api_versions(self.port), of=self.process, what="ready")
-        return self
 
     def stop(self) -> None:
         if self.process is not None:
@@ -53,35 +51,34 @@ class Kfake:
             self.process.kill()
 
 
-class Replay:
+class Kfake(_Server):
+    """franz-go's broker, built by `make setup` from benchmarks/kfake."""
+
+    def start(self) -> Self:
+        self.run([build_dir("kfake") / "kfake", str(self.port)], KFAKE)
+        return self
+
+
+class Replay(_Server):
     """The answers of a broker of ours, given by a server that has them ready."""
 
     def __init__(self, directory: Path) -> None:
-        self.port = free_port()
-        self.process: Process | None = None
+        super().__init__()
         here = {"advertised.listeners": f"PLAINTEXT://{self.bootstrap}"}
         self._broker = new_odradek(directory, {**TIDY, **here})
-
-    @property
-    def bootstrap(self) -> str:
-        return f"{HOST}:{self.port}"
 
     def start(self) -> Self:
         self._broker.start()
         ports = map(str, (self.port, self._broker.port))
-        command = [sys.executable, "-m", "benchmarks._replay_server", *ports]
-        self.process = Process(command, name=f"replay:{self.port}")
-        wait_until(lambda: answers_api_versions(self.port), of=self.process, what="ready")
+        self.run([sys.executable, "-m", "benchmarks._replay_server", *ports], REPLAY)
         return self
 
     def stop(self) -> None:
-        if self.process is not None:
-            self.process.stop()
+        super().stop()
         self._broker.stop()
 
     def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
+        super().kill()
         self._broker.kill()
 
 

@@ -7,8 +7,8 @@ So the loop looks for the next event for a while before it sleeps, as long as th
 - when nothing comes in time, many more events pass before the loop stays awake again than after a
   time when it was of use, so that it only looks where four of five looks find something: a broker
   that is asked now and then, or by many now and then, sleeps in between;
-- at every look others may have the core. When one took it, that counts as if nothing had come:
-  where more want to run than there are cores, the loop soon sleeps like everybody else;
+- at every look others may have the core. When one kept it for a while, that counts as if nothing
+  had come: where more want to run than there are cores, the loop soon sleeps like everybody else;
 - where something has come at every look, the loop would not have slept, and need not look.
 
 Measured by benchmarks/grid (`synchronous`): 120 µs for a record became 80 to 100.
