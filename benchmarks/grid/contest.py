@@ -15,7 +15,6 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 
 from benchmarks.grid.load import Done, Workload, delete_topic, make_topic
-from benchmarks.grid.peers import PEERS
 from benchmarks.grid.readings import Reading, is_still_growing
 
 
@@ -46,6 +45,7 @@ class Contestant(NamedTuple):
     """Wait until a topic has all its replicas in sync."""
     keeps_topics: bool = False
     """Whether the rounds of a cell share a topic: a cluster takes seconds to make one."""
+    warms_up: bool = False
 
 
 class Turn(NamedTuple):
@@ -137,7 +137,7 @@ def compete(
             peer.name: warm_up(
                 peer,
                 arena,
-                effort.most_warm_rounds if number == 0 and PEERS[peer.name].warms_up else 1,
+                effort.most_warm_rounds if number == 0 and peer.warms_up else 1,
             )
             for peer in peers
         }

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from odradek.protocol.messages.produce import ProduceResponse
@@ -49,20 +50,29 @@ _RECEIVE_BYTES = 1 << 16
 
 
 def measure(effort: Effort) -> Iterator[Reading]:
-    allow_open_files()
     names = present((OURS, KAFKA_3), effort)
+    if not effort.is_quick:
+        effort = replace(effort, rounds=_ROUNDS)
     with ExitStack() as stack:
         brokers = {name: stack.enter_context(running(name)) for name in names}
         for name, broker in brokers.items():
-            for number in numbers_of(effort):
-                make_led_topic(broker, topic_of(number), number)
+            make_topics(broker, effort)
             if PEERS[name].warms_up and not effort.is_quick:
                 with Connections(broker.port, 1) as load:
                     load.run(_WARM_REQUESTS, 5)
-        servers = {name: Server(each.port, pid_of(each)) for name, each in brokers.items()}
         echo = _echo(stack.enter_context(serving("bare", "uvloop")))
-        stack.enter_context(_on_other_cores([each.pid for each in (*servers.values(), echo)]))
-        yield from _readings("connections", Connections, {**servers, ECHO: echo}, effort)
+        yield from among_many(brokers, {ECHO: echo}, effort)
+
+
+def among_many(
+    brokers: Mapping[str, Broker], others: Mapping[str, "Server"], effort: Effort
+) -> Iterator[Reading]:
+    """All of them in turns, on topics that are there; `others` know nothing of partitions."""
+    allow_open_files()
+    servers = {name: Server(each.port, pid_of(each)) for name, each in brokers.items()}
+    everyone = {**servers, **others}
+    with _on_other_cores([each.pid for each in everyone.values()]):
+        yield from _readings("connections", Connections, everyone, effort)
         yield from _readings("partitions", Partitions, servers, effort)
 
 
@@ -99,7 +109,12 @@ def topic_of(partitions: int) -> str:
     return f"among-{partitions}"
 
 
-def make_led_topic(broker: Broker, topic: str, partitions: int) -> None:
+def make_topics(broker: Broker, effort: Effort) -> None:
+    for number in numbers_of(effort):
+        _make_led_topic(broker, topic_of(number), number)
+
+
+def _make_led_topic(broker: Broker, topic: str, partitions: int) -> None:
     """Kafka tells of a new topic before all its partitions take records."""
     create_topic(broker, topic, partitions)
     request = produce_request(topic, _RECORD_BYTES, acks=1, partitions=range(partitions))
@@ -182,7 +197,7 @@ def _readings(
 ) -> Iterator[Reading]:
     requests = _QUICK_REQUESTS if effort.is_quick else _REQUESTS
     taken: dict[tuple[int, int, str], list[float]] = {}
-    for _ in range(effort.rounds if effort.is_quick else _ROUNDS):
+    for _ in range(effort.rounds):
         for number in numbers_of(effort):
             for name, server in servers.items():
                 with load_of(server.port, number) as load:

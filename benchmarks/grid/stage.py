@@ -43,8 +43,13 @@ class Stage:
     def _enter_alone(self, names: Sequence[str]) -> None:
         for name in names:
             broker = self._stack.enter_context(running(name))
-            spent = partial(cpu_seconds, broker)
-            self._there[name] = Contestant(name, broker.bootstrap, spent, lambda *_: None)
+            self._there[name] = Contestant(
+                name,
+                broker.bootstrap,
+                partial(cpu_seconds, broker),
+                lambda *_: None,
+                warms_up=PEERS[name].warms_up,
+            )
 
     def _enter_clusters(self, names: Sequence[str]) -> None:
         with_kafka = KAFKA_3 in names
@@ -60,6 +65,7 @@ class Stage:
                     cluster.cpu_seconds,
                     cluster.wait_until_in_sync,
                     keeps_topics=True,
+                    warms_up=PEERS[name].warms_up,
                 )
 
     def clear(self) -> None:
