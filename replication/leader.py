@@ -23,6 +23,19 @@ class Leader:
     """`epoch_start_offset` is the log end when this broker became leader of this epoch,
     `since_epoch` the epoch since which it has led without a break."""
 
+    __slots__ = (
+        "_clock",
+        "_rules",
+        "epoch",
+        "epoch_start_offset",
+        "followers",
+        "isr",
+        "local_id",
+        "partition_epoch",
+        "replicas",
+        "since_epoch",
+    )
+
     def __init__(
         self,
         *,

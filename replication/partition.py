@@ -3,7 +3,8 @@
 The role decides what may be asked: a leader takes appends and answers everyone; a follower serves
 consumers up to its own high watermark; a partition without a role refuses. Every question that
 carries a leader epoch is checked against ours before anything else is looked at, so that neither
-a deposed leader nor a client with old metadata is ever believed.
+a deposed leader nor a client with old metadata is ever believed. Whoever leads is hosted here: a
+partition that is given up has no role from then on, so one that is at hand need not be looked for.
 
 One owner: the event loop.
 """
@@ -27,6 +28,7 @@ NO_EPOCH = -1
 
 class Partition:
     __slots__ = (
+        "__weakref__",
         "_clock",
         "_rules",
         "_wants_isr_change",
@@ -185,7 +187,7 @@ class Partition:
             records, leader_epoch=leader.epoch, origin=origin, produce_version=produce_version
         )
         self.advance_high_watermark()
-        if self.data_waiters:
+        if self.data_waiters.parked:
             self.just_appended = info
             try:
                 self.data_waiters.reach(self.log.log_end_offset)
@@ -207,7 +209,7 @@ class Partition:
             end = role.committed_end(end)
         if end > log.high_watermark:
             log.update_high_watermark(end)
-            if self.hw_waiters:
+            if self.hw_waiters.parked:
                 self.hw_waiters.reach(end)
 
     def note_follower_fetch(
@@ -223,7 +225,7 @@ class Partition:
             broker_epoch=broker_epoch,
         )
         self.advance_high_watermark()
-        if self.start_waiters:
+        if self.start_waiters.parked:
             # All of them look: what counts is the least of all followers.
             self.start_waiters.release()
         if follower_id not in leader.isr.committed:
@@ -288,7 +290,7 @@ class Partition:
         log = self.log
         if records:
             log.append_as_follower(records)
-            if self.data_waiters:
+            if self.data_waiters.parked:
                 self.data_waiters.reach(log.log_end_offset)
         if leader_hw > log.high_watermark and log.log_end_offset > log.high_watermark:
             self.hw_waiters.reach(log.update_high_watermark(leader_hw))

@@ -29,41 +29,39 @@ class Parked:
 
 
 class Waiters:
-    __slots__ = ("_cancelled_room", "_heap", "_order")
+    __slots__ = ("_cancelled_room", "_order", "parked")
 
     def __init__(self) -> None:
-        self._heap: list[Parked] = []
+        self.parked: list[Parked] = []
+        """A heap, of those that were cancelled, too; only to be looked at from outside."""
         self._order = 0
         self._cancelled_room = 64
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
 
     def park(self, offset: int, callback: Callback) -> Parked:
         """Call `callback` once the offset is reached; those of one offset in order."""
         self._order += 1
         parked = Parked(offset, self._order, callback)
-        heappush(self._heap, parked)
-        if len(self._heap) > self._cancelled_room:
+        heappush(self.parked, parked)
+        if len(self.parked) > self._cancelled_room:
             self._sweep()
         return parked
 
     def reach(self, offset: int) -> None:
         """Call all that wait for `offset` or less."""
-        heap = self._heap
+        heap = self.parked
         while heap and heap[0].offset <= offset:
             _call(heappop(heap))
 
     def release(self) -> None:
         """Call all that wait, whatever for: things changed, let them look for themselves."""
-        waiting, self._heap = sorted(self._heap), []
+        waiting, self.parked = sorted(self.parked), []
         for parked in waiting:
             _call(parked)
 
     def _sweep(self) -> None:
         """Long polls on a quiet partition come and go by timeout; forget those that went."""
-        self._heap = sorted(parked for parked in self._heap if parked.callback is not None)
-        self._cancelled_room = max(64, 2 * len(self._heap))
+        self.parked = sorted(parked for parked in self.parked if parked.callback is not None)
+        self._cancelled_room = max(64, 2 * len(self.parked))
 
 
 def _call(parked: Parked) -> None:

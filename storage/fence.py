@@ -17,6 +17,8 @@ R = TypeVar("R")
 
 
 class Fenced:
+    __slots__ = ("_fenced_name", "_on_failure", "failure")
+
     def __init__(self, name: str, on_failure: Callable[[OSError], None]) -> None:
         self._fenced_name = name
         self._on_failure = on_failure

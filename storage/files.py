@@ -25,8 +25,6 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Callable
-from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -212,13 +210,11 @@ _READ_AT_ONCE_BYTES: Final = 256 * 1024
 class OsFile:
     """A descriptor with a name."""
 
-    __slots__ = ("_fd", "path", "pwrite")
+    __slots__ = ("_fd", "path")
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
         self.path = path
-        # Every append ends here: the system call itself, without a function around it.
-        self.pwrite: Callable[[Buffer, int], int] = partial(os.pwrite, fd)
 
     def __del__(self) -> None:
         os.close(self._fd)
@@ -228,6 +224,9 @@ class OsFile:
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
+
+    def pwrite(self, data: Buffer, position: int, /) -> int:
+        return os.pwrite(self._fd, data, position)
 
     def pread(self, length: int, position: int, /) -> bytes:
         data = os.pread(self._fd, length, position)

@@ -1,7 +1,6 @@
 """One partition's log: a run of segments that is appended to, read, cut and flushed.
 
-Offsets: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset; the last three
-are exclusive ends. recovery_point <= log_end_offset says below which everything is on disk.
+`log_state` tells what its offsets mean.
 
 Owner: one thread (the broker's loop). Nothing here waits for the disk except `close` and `flush`,
 which are for the moments before and after the loop runs; `log_flush` tells what happens in between.
@@ -15,18 +14,17 @@ from collections.abc import Sequence
 
 from odradek.protocol.errors import Errors, KafkaError
 from odradek.protocol.records import NO_TIMESTAMP, BatchHeader, EndTxnMarker
-from odradek.protocol.settings import MAX_LONG
 from odradek.storage import log_reading
 from odradek.storage.checkpoints import LEADER_EPOCHS
-from odradek.storage.epochs import EpochEnd, EpochEntry
-from odradek.storage.fence import Fenced, fencing
+from odradek.storage.epochs import EpochEnd
+from odradek.storage.fence import fencing
 from odradek.storage.files import Buffer
 from odradek.storage.follower_batches import check_replicated
-from odradek.storage.log_config import LogConfig
 from odradek.storage.log_flush import Flush
-from odradek.storage.log_parts import AppendInfo, LogParts
-from odradek.storage.log_reading import Bounds, Isolation, ReadLimits, ReadResult, TimestampedOffset
-from odradek.storage.ordinary import read_continuing, read_ordinary, stamp, takes_ordinary
+from odradek.storage.log_parts import AppendInfo
+from odradek.storage.log_reading import Isolation, ReadLimits, ReadResult, TimestampedOffset
+from odradek.storage.log_state import LogState
+from odradek.storage.ordinary import read_continuing, read_ordinary, stamp
 from odradek.storage.producer_entry import BatchMetadata
 from odradek.storage.properties_files import PARTITION_METADATA
 from odradek.storage.retention import Deletion, retain
@@ -37,64 +35,8 @@ from odradek.storage.validation import FIRST_VERSION_WITH_ZSTD, Origin, validate
 __all__ = ["AppendInfo", "Log"]
 
 
-class Log(Fenced):
-    def __init__(self, parts: LogParts) -> None:
-        super().__init__(f"log {parts.topic_partition}", parts.on_failure)
-        self.topic_partition = parts.topic_partition
-        self.directory = parts.directory
-        self.segments = parts.segments
-        self.epochs = parts.epochs
-        self.producers = parts.producers
-        self.log_start_offset = parts.log_start_offset
-        self.log_end_offset = parts.log_end_offset
-        self.recovery_point = parts.recovery_point
-        self.high_watermark = parts.log_start_offset
-        # Ranges of offsets that recovery found broken below the recovery point.
-        self.damage = parts.damage
-        self.last_flush_ms = parts.clock.now_ms()
-        self._files = parts.files
-        self._clock = parts.clock
-        # Counts the times that the log was cut.
-        self.shape = 0
-        # The epoch of the last batch, once its entry in the history is certain.
-        self._appended_epoch: int | None = None
-        self._synced_epochs: list[EpochEntry] | None = None
-        self.is_name_synced = False
-        self.use_config(parts.segments.config)
-
-    def __repr__(self) -> str:
-        return f"Log({self.directory!r}, {self.log_start_offset}..{self.log_end_offset})"
-
-    @property
-    def config(self) -> LogConfig:
-        return self.segments.config
-
-    def use_config(self, config: LogConfig) -> None:
-        """Take a changed configuration; index settings apply from the next segment on."""
-        self.segments.use_config(config)
-        self._takes_ordinary_from = [each for each in Origin if takes_ordinary(config, each)]
-        self._max_batch_bytes = min(config.max_message_bytes, config.segment_bytes)
-        self.flushes_appends = config.flush_messages < MAX_LONG
-
-    # Bounds ---------------------------------------------------------------------------------
-
-    @property
-    def last_stable_offset(self) -> int:
-        return self.producers.last_stable_offset(self.high_watermark)
-
-    @property
-    def size_bytes(self) -> int:
-        return self.segments.size_bytes
-
-    def bounds(self) -> Bounds:
-        high_watermark = self.high_watermark
-        last_stable = self.producers.last_stable_offset(high_watermark)
-        return Bounds(self.log_start_offset, last_stable, high_watermark, self.log_end_offset)
-
-    def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark, kept between log start and log end; returns what it became."""
-        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
-        return self.high_watermark
+class Log(LogState):
+    __slots__ = ()
 
     # Append ---------------------------------------------------------------------------------
 
@@ -148,8 +90,6 @@ class Log(Fenced):
         self.segments.active.append_one(records, offset, last_offset, header.max_timestamp)
         if header.producer_id >= 0:
             self.producers.update(header._replace(base_offset=offset))
-        else:
-            self.producers.map_end_offset = last_offset + 1
         self.log_end_offset = last_offset + 1
         return AppendInfo(offset, last_offset, NO_TIMESTAMP, self.log_start_offset, False, records)
 
@@ -246,8 +186,13 @@ class Log(Fenced):
 
     def _roll(self, base_offset: int) -> None:
         if self.segments.active.size:
-            self.producers.take_snapshot()
+            self._take_snapshot()
         self.segments.roll(base_offset)
+
+    def _take_snapshot(self) -> None:
+        # Behind the last batch of a producer there may be batches of none.
+        self.producers.map_end_offset = self.log_end_offset
+        self.producers.take_snapshot()
 
     # Reading --------------------------------------------------------------------------------
 
@@ -441,7 +386,7 @@ class Log(Fenced):
         """Make everything durable and give back files. Blocks. The log is of no use afterwards."""
         active = self.segments.active
         active.become_inactive()
-        self.producers.take_snapshot()
+        self._take_snapshot()
         flush = self.begin_flush()
         flush = flush._replace(side_files=[*flush.side_files, *active.side_files()])
         flush.run()

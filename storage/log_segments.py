@@ -10,19 +10,21 @@ from odradek.storage.segment import Segment
 
 
 class SegmentList:
+    """`active` is the last one; while there is none, it has no value."""
+
+    __slots__ = ("_bases", "_segments", "active")
+
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._segments = sorted(segments, key=_base_offset)
         self._bases = [segment.base_offset for segment in self._segments]
+        if self._segments:
+            self.active = self._segments[-1]
 
     def __iter__(self) -> Iterator[Segment]:
         return iter(self._segments)
 
     def __len__(self) -> int:
         return len(self._segments)
-
-    @property
-    def active(self) -> Segment:
-        return self._segments[-1]
 
     @property
     def first(self) -> Segment:
@@ -54,10 +56,15 @@ class SegmentList:
         assert slot == 0 or self._bases[slot - 1] < segment.base_offset, "base offsets differ"
         self._segments.insert(slot, segment)
         self._bases.insert(slot, segment.base_offset)
+        self.active = self._segments[-1]
 
     def remove(self, segment: Segment) -> None:
         slot = self._segments.index(segment)
         del self._segments[slot], self._bases[slot]
+        if self._segments:
+            self.active = self._segments[-1]
+        else:
+            del self.active
 
 
 def _base_offset(segment: Segment) -> int:

@@ -38,16 +38,23 @@ _new = tuple.__new__
 _write_stamp = Struct(">qii").pack_into
 
 
-def takes_ordinary(config: LogConfig, origin: Origin = Origin.CLIENT) -> bool:
-    """Whether a topic takes batches as they come; of a coordinator also without a look at keys and
-    timestamps."""
+_NOBODY: tuple[Origin, ...] = ()
+_COORDINATORS = (Origin.COORDINATOR,)
+_ALL = (Origin.CLIENT, Origin.COORDINATOR)
+
+
+def takes_ordinary_from(config: LogConfig) -> tuple[Origin, ...]:
+    """Of whom a topic takes batches as they come; of a coordinator also without a look at keys and
+    timestamps. Logs share what this returns."""
     if config.compression_type != "producer" or config.uses_append_time:
-        return False
-    return origin is Origin.COORDINATOR or (
-        not config.is_compacted
-        and config.oldest_timestamp_lag_ms == MAX_LONG
-        and config.newest_timestamp_lead_ms == MAX_LONG
-    )
+        return _NOBODY
+    if (
+        config.is_compacted
+        or config.oldest_timestamp_lag_ms != MAX_LONG
+        or config.newest_timestamp_lead_ms != MAX_LONG
+    ):
+        return _COORDINATORS
+    return _ALL
 
 
 def read_ordinary(data: WritableBuffer, max_bytes: int) -> BatchHeader | None:

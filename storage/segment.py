@@ -46,7 +46,9 @@ class Segment:
         "_index_interval_bytes",
         "_latest_offset",
         "_latest_timestamp",
-        "_tail",
+        "_tail_base_offset",
+        "_tail_last_offset",
+        "_tail_position",
         "base_offset",
         "batches",
         "directory",
@@ -102,8 +104,10 @@ class Segment:
             size=sizes.get(TIME_INDEX, 0),
         )
         self.transactions = TransactionIndex(self.path(TXN_INDEX), files=files)
-        # The batch that was appended last: what readers at the end of the log ask for.
-        self._tail: Located | None = None
+        # The batch that was appended last, as long as nothing was cut: readers at the end of the
+        # log ask for it. Three numbers that are there anyway, and no object more for each append.
+        self._tail_position: int | None = None
+        self._tail_base_offset = self._tail_last_offset = 0
         self._first_timestamp: int | None = None
         # None until looked up: the last time index entry knows it.
         self._latest_timestamp: int | None = None if self.size else NO_TIMESTAMP
@@ -134,9 +138,9 @@ class Segment:
         position = self.batches.size
         self.batches.append(data)
         for header in headers:
-            self._tail = Located(
-                position, header.size_bytes, header.base_offset, header.last_offset
-            )
+            self._tail_position = position
+            self._tail_base_offset = header.base_offset
+            self._tail_last_offset = header.last_offset
             position = self._note(
                 position, header.size_bytes, header.last_offset, header.max_timestamp
             )
@@ -147,9 +151,10 @@ class Segment:
         batches = self.batches
         position = batches.size
         batches.append(data)
-        size_bytes = batches.size - position
-        self._tail = _new(Located, (position, size_bytes, offset, last_offset))
-        self._note(position, size_bytes, last_offset, timestamp)
+        self._tail_position = position
+        self._tail_base_offset = offset
+        self._tail_last_offset = last_offset
+        self._note(position, len(data), last_offset, timestamp)
 
     def _note(self, position: int, size_bytes: int, last_offset: int, timestamp: int) -> int:
         """Keep timestamps and indexes up to date with a batch at `position`; returns its end."""
@@ -235,9 +240,12 @@ class Segment:
 
     def locate(self, offset: int) -> Located | None:
         """The first batch whose last offset is at or above `offset`; None past the last batch."""
-        tail = self._tail
-        if tail is not None and offset >= tail.base_offset:
-            return tail if offset <= tail.last_offset else None
+        position, base_offset = self._tail_position, self._tail_base_offset
+        if position is not None and offset >= base_offset:
+            last_offset = self._tail_last_offset
+            if offset > last_offset:
+                return None
+            return _new(Located, (position, self.size - position, base_offset, last_offset))
         return self.batches.find(offset, self._checked(self.offset_index.lookup(offset)))
 
     def boundary_before(self, position: int, near_enough: int) -> int:
@@ -293,7 +301,7 @@ class Segment:
 
         A gap in the positions, which damage leaves, is followed by an entry: no walk crosses it.
         """
-        self._tail = None
+        self._tail_position = None
         self.offset_index.reset()
         self.time_index.reset()
         self._latest_timestamp, self._latest_offset = self._no_timestamp()
@@ -309,7 +317,7 @@ class Segment:
     def truncate_to(self, offset: int) -> int:
         """Drop the batches that hold `offset` or more; returns where the segment ends then."""
         found = self.locate(offset)
-        self._tail = None
+        self._tail_position = None
         # The indexes first: they must never point past the end of the log.
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)

@@ -30,6 +30,18 @@ class Removal(NamedTuple):
 
 
 class Segments(SegmentList):
+    __slots__ = (
+        "_clock",
+        "_files",
+        "_random",
+        "_removals",
+        "_segment_bytes",
+        "_segment_ms",
+        "config",
+        "directory",
+        "has_unsynced_names",
+    )
+
     def __init__(
         self,
         directory: str,

@@ -15,8 +15,11 @@ Hot code: a small produce takes 16 µs of Python on this way and 33 on the long 
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from struct import Struct
+from struct import error as StructError
 from typing import Final, NamedTuple
+from weakref import ReferenceType, ref
 
 from odradek.broker.handlers.pending_produce import PendingProduce
 from odradek.broker.later import Later
@@ -52,28 +55,33 @@ _LEAST_BYTES: Final = HEADER_BYTES + 4
 
 # What comes before the bytes that are compared: api key, version, correlation id.
 _COMPARED_FROM: Final = 8
-_read_correlation_id: Final = Struct(">i").unpack_from
 _read_length: Final = Struct(">i").unpack_from
-_START: Final = Struct(">hh")
-
 _NUMBERS: Final = Struct(">qqq")
 _NO_ANSWER: Final[Sequence[Part]] = ()
 _UNLIKELY: Final = (0x0BAD_5EED_0BAD_5EED, 0x0DAD_5EED_0DAD_5EED, 0x0CAD_5EED_0CAD_5EED)
 
-# Bounds for clients that make up names: beginnings known, and lengths they may have.
+# Bounds for clients that make up names.
 _MAX_KNOWN: Final = 4096
-_MAX_SIZES: Final = 4
+_MAX_SHARED: Final = 256
+
+# Version, correlation id and the length of the client's id; where the last ends. Then come, in
+# front of the topic's name, fields of fixed size, as transactions take the long way.
+_HEAD: Final = Struct(">hih")
+_read_head: Final = _HEAD.unpack_from
+_HEAD_AT: Final = 2
+_NAME_FROM: Final = 22
+_COMPACT_NAME_FROM: Final = 19
 
 
 class _Known(NamedTuple):
-    """Requests with one beginning, and their answer as a form."""
+    """Requests with one beginning, and their answer as a form. What two of them can share is one
+    object: a thousand of them do not fit into a core's caches."""
 
-    where: TopicPartition
+    partition: ReferenceType[Partition]
+    """Not kept by this: the files of a topic that was deleted would stay."""
     acks: int
     version: int
     timeout_ms: int
-    start: bytes
-    """The api key and the version."""
     fill_in: Callable[..., bytes]
     length: int
     head: bytes
@@ -89,18 +97,18 @@ class ProduceAgain:
         self._find = find
         self._loop = loop
         self._known: dict[bytes, _Known] = {}
-        # Where the records' length stands in the frames of those.
-        self._sizes: tuple[int, ...] = ()
 
     def answer(self, frame: bytearray, _: Peer) -> Sequence[Part] | Later[Sequence[Part]] | None:
         """Append and answer; None, and nothing done, when the long way must be taken."""
-        for size in self._sizes:
-            known = self._known.get(bytes(frame[_COMPARED_FROM:size]))
-            if known is not None and frame.startswith(known.start):
-                break
-        else:
+        try:
+            version, correlation_id, client_bytes = _read_head(frame, _HEAD_AT)
+            size = _records_at(frame, version, client_bytes)
+        except (IndexError, StructError):
             return None
-        partition = self._find(known.where)
+        known = self._known.get(bytes(frame[_COMPARED_FROM:size]))
+        if known is None or known.version != version:
+            return None
+        partition = known.partition()
         if partition is None or not partition.is_leader or partition.log.flushes_appends:
             return None
         try:
@@ -119,7 +127,6 @@ class ProduceAgain:
             return None
         if known.acks == ACKS_NONE:
             return _NO_ANSWER
-        (correlation_id,) = _read_correlation_id(frame, 4)
         answer = known.fill_in(
             known.length,
             correlation_id,
@@ -143,11 +150,11 @@ class ProduceAgain:
     ) -> Later[Sequence[Part]]:
         """The same answer when the replicas have the records, or what went wrong meanwhile."""
         result = PartitionProduceResponse(
-            index=known.where.partition, error_code=0, base_offset=info.first_offset
+            index=partition.where.partition, error_code=0, base_offset=info.first_offset
         )
         pending = PendingProduce(self._loop)
         pending.add(partition, info.last_offset + 1, result)
-        topic = TopicProduceResponse(name=known.where.topic, partition_responses=[result])
+        topic = TopicProduceResponse(name=partition.where.topic, partition_responses=[result])
         settled = pending.begin(ProduceResponse(responses=[topic]), known.timeout_ms)
         later: Later[Sequence[Part]] = Later()
 
@@ -165,23 +172,37 @@ class ProduceAgain:
         if not _is_simple(header, request):
             return
         size = _beginning(frame, request, header.version)
-        if size is None or (size not in self._sizes and len(self._sizes) >= _MAX_SIZES):
+        if size is None:
+            return
+        topic = request.topic_data[0]
+        partition = self._find(TopicPartition(topic.name, topic.partition_data[0].index))
+        if partition is None:
             return
         beginning = bytes(frame[_COMPARED_FROM:size])
-        if beginning in self._known:
+        known = self._known.get(beginning)
+        if known and known.version == header.version and known.partition() is partition:
             return
-        form = _form(request, header.version)
+        form = _form(partition, request, header.version)
         if form is None:
             return
         if len(self._known) >= _MAX_KNOWN:
-            self.forget()
-        if size not in self._sizes:
-            self._sizes = (*self._sizes, size)
+            self._known.clear()
         self._known[beginning] = form
 
-    def forget(self) -> None:
-        self._known.clear()
-        self._sizes = ()
+
+def _records_at(frame: bytearray, version: int, client_bytes: int) -> int:
+    """Where the length of the records stands, if the request is a simple one; what stands there is
+    looked at only when all before it is known."""
+    at = max(client_bytes, 0)
+    if version < _FIRST_COMPACT_VERSION:
+        at += _NAME_FROM
+        return at + 10 + (frame[at] << 8 | frame[at + 1])
+    at += _COMPACT_NAME_FROM
+    name_bytes = frame[at]
+    if name_bytes > 127:
+        at += 1
+        name_bytes += (frame[at] << 7) - 128
+    return at + 5 + name_bytes
 
 
 def _records(frame: bytearray, position: int, version: int) -> memoryview | None:
@@ -233,18 +254,31 @@ def _beginning(frame: bytearray, request: ProduceRequest, version: int) -> int |
         width = max(1, ((len(records) + 1).bit_length() + 6) // 7)
         size = len(frame) - len(records) - len(_COMPACT_END) - width
     found = _records(frame, size, version)
-    return size if found is not None and found == records else None
+    if found is None or found != records:
+        return None
+    _, _, client_bytes = _read_head(frame, _HEAD_AT)
+    return size if size == _records_at(frame, version, client_bytes) else None
 
 
-def _form(request: ProduceRequest, version: int) -> _Known | None:
+@lru_cache(_MAX_SHARED)
+def _filling_in(head_bytes: int, tail_bytes: int) -> Callable[..., bytes]:
+    return Struct(f">ii{head_bytes}sqqq{tail_bytes}s").pack
+
+
+@lru_cache(_MAX_SHARED)
+def _shared(data: bytes) -> bytes:
+    """The first of all that are equal."""
+    return data
+
+
+def _form(partition: Partition, request: ProduceRequest, version: int) -> _Known | None:
     """The answer with gaps, found by encoding one with numbers that cannot be overlooked."""
-    topic = request.topic_data[0]
-    index = topic.partition_data[0].index
+    topic, index = partition.where
     offset, time_ms, start = _UNLIKELY
     response = ProduceResponse(
         responses=[
             TopicProduceResponse(
-                name=topic.name,
+                name=topic,
                 partition_responses=[
                     PartitionProduceResponse(
                         index=index,
@@ -263,13 +297,12 @@ def _form(request: ProduceRequest, version: int) -> _Known | None:
     if not gap or gap in tail:
         return None
     return _Known(
-        TopicPartition(topic.name, index),
+        ref(partition),
         request.acks,
         version,
         request.timeout_ms,
-        _START.pack(request.api_key, version),
-        Struct(f">ii{len(head)}sqqq{len(tail)}s").pack,
+        _filling_in(len(head), len(tail)),
         len(encoded) - 4,
         head,
-        tail,
+        _shared(tail),
     )

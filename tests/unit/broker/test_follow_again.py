@@ -328,7 +328,7 @@ def test_a_session_that_ends_waits_for_nothing_any_more():
         waiting = [
             parked
             for partition in pair.partitions
-            for parked in partition.data_waiters._heap
+            for parked in partition.data_waiters.parked
             if parked.callback is not None
         ]
         assert waiting == []

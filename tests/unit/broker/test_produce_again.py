@@ -3,6 +3,7 @@
 import asyncio
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from weakref import ref
 
 import pytest
 from odradek.broker.handlers.produce_again import ATTRIBUTES_LOW, ProduceAgain
@@ -28,12 +29,14 @@ from odradek.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from odradek.protocol.records import HEADER_BYTES, TRANSACTIONAL_BIT, write_crc
+from odradek.protocol.types import TopicPartition
 from odradek.replication.partition import Partition
 
 from tests.unit.replication.conftest import LOCAL, batch, new_partition
 
 PEER = Peer("PLAINTEXT", Address("127.0.0.1", 1), Address("127.0.0.1", 2))
 CORRELATION = 1234567
+PLACE = TopicPartition("t", 0)
 VERSIONS = range(5, 12)
 
 
@@ -71,8 +74,10 @@ def frame_of(asked: ProduceRequest, version: int, client: str | None = "c") -> b
     return bytearray(encode_request(asked, version, CORRELATION, client)[LENGTH.size :])
 
 
-def learn(again: ProduceAgain, asked: ProduceRequest, version: int = 11) -> bytearray:
-    frame = frame_of(asked, version)
+def learn(
+    again: ProduceAgain, asked: ProduceRequest, version: int = 11, client: str | None = "c"
+) -> bytearray:
+    frame = frame_of(asked, version, client)
     header = read_request_header(frame)
     request = decode_request(frame, header)
     assert isinstance(request, ProduceRequest)
@@ -330,7 +335,48 @@ def test_a_partition_that_went_away_is_looked_for_on_the_long_way(
     again = ProduceAgain(hosted.get, loop)
     frame = learn(again, request())
     hosted.clear()
+    partition.resign()
     assert again.answer(frame, PEER) is None
+
+
+def test_a_partition_that_was_made_anew_is_learned_anew(
+    partition: Partition, loop: asyncio.AbstractEventLoop
+) -> None:
+    hosted = {partition.where: partition}
+    again = ProduceAgain(hosted.get, loop)
+    learn(again, request())
+    partition.resign()
+    renewed = hosted[partition.where] = new_partition(ManualClock())
+    renewed.become_leader(epoch=1, partition_epoch=0, replicas=(LOCAL,), isr=(LOCAL,))
+    frame = frame_of(request(), 11)
+    assert again.answer(frame, PEER) is None
+    learn(again, request())
+    assert again.answer(frame, PEER) == answer_at(0, 11)
+    assert (partition.log.log_end_offset, renewed.log.log_end_offset) == (1, 1)
+
+
+def test_a_partition_that_is_gone_is_not_kept(loop: asyncio.AbstractEventLoop) -> None:
+    hosted = {PLACE: new_partition(ManualClock())}
+    again = ProduceAgain(hosted.get, loop)
+    frame = learn(again, request())
+    gone = ref(hosted.pop(PLACE))
+    assert gone() is None, "or the files of deleted topics would stay open"
+    assert again.answer(frame, PEER) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name_bytes", [1, 126, 127, 128, 249])
+@pytest.mark.parametrize("client", [None, "", "c", "client" * 60])
+def test_names_of_any_length_are_known_again(
+    loop: asyncio.AbstractEventLoop, version: int, name_bytes: int, client: str | None
+) -> None:
+    partition = new_partition(ManualClock())
+    partition.become_leader(epoch=5, partition_epoch=0, replicas=(LOCAL,), isr=(LOCAL,))
+    again = ProduceAgain(lambda _: partition, loop)
+    asked = request(topic="t" * name_bytes)
+    learn(again, asked, version, client)
+    assert again.answer(frame_of(asked, version, client), PEER) is not None
+    assert partition.log.log_end_offset == 1
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
@@ -349,5 +395,7 @@ def test_a_batch_cut_below_its_header_takes_the_long_way(again: ProduceAgain) ->
 def test_clients_that_make_up_names_do_not_fill_the_memory(again: ProduceAgain) -> None:
     for number in range(10_000):
         learn(again, request(topic=f"topic-{number}"))
-    assert len(again._known) <= 4096
-    assert len(again._sizes) <= 4
+    assert not again._known, "nothing is known of topics that are not there"
+    for number in range(10_000):
+        learn(again, request(), client=f"client-{number}")
+    assert 0 < len(again._known) <= 4096

@@ -125,7 +125,7 @@ def test_a_fetcher_that_lost_its_partition_changes_nothing():
         members.elect(2, 1, tell=(2,))
         members[1].append()
         members[2].append()
-        await members.until(lambda: not members[1].partition.data_waiters)
+        await members.until(lambda: not members[1].partition.data_waiters.parked)
         assert members[2].story == [(0, 1)]
         await members.close()
 

@@ -1,6 +1,7 @@
 """What replicated logs have got wrong before, where no other test is about it."""
 
 from odradek.replication.fetcher import Followed
+from odradek.replication.leader import Leader
 
 from tests.unit.replication.conftest import batch, new_partition
 from tests.unit.replication.members import Members, play
@@ -17,7 +18,7 @@ def test_the_high_watermark_stands_still_below_the_least_in_sync_replicas(clock)
     assert partition.log.high_watermark == 1
 
 
-def test_a_fetch_that_shows_a_divergence_is_no_progress_and_moves_no_high_watermark():
+def test_a_fetch_that_shows_a_divergence_is_no_progress_and_moves_no_high_watermark(monkeypatch):
     """The deposed leader asks for what comes after records that the new leader does not have: the
     new one must not count them as copied, and the old one must not take its high watermark."""
 
@@ -35,13 +36,14 @@ def test_a_fetch_that_shows_a_divergence_is_no_progress_and_moves_no_high_waterm
         leader = members[2].partition.leading()
         seen: list[int] = []
         follower_log = members[1].partition.log
-        note = leader.note_fetch
+        note = Leader.note_fetch
 
-        def noted(*arguments, **named):
+        def noted(self, *arguments, **named):
+            assert self is leader
             seen.append(named["fetch_offset"])
-            return note(*arguments, **named)
+            return note(self, *arguments, **named)
 
-        leader.note_fetch = noted
+        monkeypatch.setattr(Leader, "note_fetch", noted)
         members.elect(2, 1, tell=(1,))
         await members.until(lambda: follower_log.high_watermark == 2)
         assert members[1].story == members[2].story == [(0, 0), (1, 1)]

@@ -13,7 +13,7 @@ def test_callbacks_run_in_order_of_offset_and_arrival() -> None:
     assert called == ["first", "second"]
     waiters.reach(100)
     assert called == ["first", "second", "late"]
-    assert not waiters
+    assert not waiters.parked
 
 
 def test_a_cancelled_callback_waits_in_vain() -> None:
@@ -30,7 +30,7 @@ def test_release_calls_everyone_whatever_they_wait_for() -> None:
     waiters.park(5, lambda: called.append(5))
     waiters.release()
     assert called == [5, 10]
-    assert not waiters
+    assert not waiters.parked
 
 
 def test_a_callback_may_park_again() -> None:
@@ -50,4 +50,4 @@ def test_timed_out_polls_do_not_pile_up() -> None:
     waiters = Waiters()
     for _ in range(10_000):
         waiters.park(1, lambda: None).cancel()
-    assert len(waiters._heap) <= 64
+    assert len(waiters.parked) <= 64

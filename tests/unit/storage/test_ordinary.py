@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records import ProducerStamp, Record, build_batch
-from odradek.storage.ordinary import read_continuing, read_ordinary, takes_ordinary
+from odradek.storage.ordinary import read_continuing, read_ordinary, takes_ordinary_from
 from odradek.storage.validation import Origin
 
 from tests.unit.storage.log_room import DEFAULTS, START_MS, Room, batch
@@ -30,8 +30,8 @@ def both_ways(overrides: dict[str, str]) -> tuple[Room, Room]:
     """A log that may take the short way, and one that asks for timestamps and so never does."""
     short = Room(overrides=overrides)
     long = Room(overrides=overrides | {"message.timestamp.after.max.ms": str(10**15)})
-    assert takes_ordinary(short.config)
-    assert not takes_ordinary(long.config)
+    assert Origin.CLIENT in takes_ordinary_from(short.config)
+    assert Origin.CLIENT not in takes_ordinary_from(long.config)
     return short, long
 
 
@@ -210,10 +210,10 @@ def test_only_buffers_that_can_be_stamped_are_ordinary() -> None:
     ],
 )
 def test_topics_that_look_into_batches_take_none_the_short_way(name: str, value: str) -> None:
-    assert takes_ordinary(DEFAULTS)
+    assert Origin.CLIENT in takes_ordinary_from(DEFAULTS)
     changed = DEFAULTS.with_overrides({name: value})
-    assert not takes_ordinary(changed)
-    assert takes_ordinary(changed, Origin.COORDINATOR) is (name not in _CHANGING)
+    assert Origin.CLIENT not in takes_ordinary_from(changed)
+    assert (Origin.COORDINATOR in takes_ordinary_from(changed)) is (name not in _CHANGING)
 
 
 _CHANGING = ("compression.type", "message.timestamp.type")
