@@ -30,8 +30,10 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class OursAtOne:
-    """Our own reading in the cell whose leading number is 1."""
+class OursAt:
+    """Our own reading in the cell that differs by its leading number alone."""
+
+    number: int
 
 
 KAFKAS = Peers((KAFKA_3, KAFKA_4))
@@ -46,7 +48,7 @@ class Bar:
     what: str
     scenarios: tuple[str, ...]
     metric: str
-    against: Peers | Limit | OursAtOne
+    against: Peers | Limit | OursAt
     at_least: float | None = None
     at_most: float | None = None
     cells: str = ""
@@ -111,9 +113,18 @@ BARS: tuple[Bar, ...] = (
         "growth to 1,000 connections or partitions, CPU of a request",
         ("growth",),
         "CPU µs/request",
-        OursAtOne(),
+        OursAt(1),
         at_most=1.3,
         cells="1000 ",
+    ),
+    # Five at once on one connection come and go together; on five, as on a thousand, each alone.
+    Bar(
+        "growth from 5 to 1,000 connections, each asked once, CPU of a request",
+        ("growth",),
+        "CPU µs/request",
+        OursAt(5),
+        at_most=1.3,
+        cells="1000 connections, 5 at once",
     ),
 )
 
@@ -160,7 +171,7 @@ def _others(
             machine = results[scenario].readings if scenario in results else ()
             same = (r for r in machine if r.cell == limit and r.metric == bar.metric)
             found = [(limit, next(same, None))]
-        case OursAtOne():
-            base = _FIRST_NUMBER.sub("1", cell)
+        case OursAt(number):
+            base = _FIRST_NUMBER.sub(str(number), cell)
             found = [(base, result.find(base, OURS, bar.metric))]
     yield from ((name, reading) for name, reading in found if reading is not None)

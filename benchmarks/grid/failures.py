@@ -31,7 +31,7 @@ _QUEUE_RECORDS = 2000
 
 
 def measure(effort: Effort) -> Iterator[Reading]:
-    phase_seconds = 3.0 if effort.is_quick else 12.0
+    phase_seconds = 3.0 if effort.is_quick else 10.0
     # Kafka's part takes half a minute at the least: ZooKeeper must forget the brokers it killed.
     with_kafka = not effort.is_quick and bool(present([KAFKA_3], effort))
     with clusters(CLUSTER_SIZE, with_kafka=with_kafka) as both:

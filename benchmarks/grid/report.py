@@ -6,7 +6,7 @@ Made from the results alone. The plots lie beside it, one for each metric that i
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.grid.bars import BARS, Bar, Limit, OursAtOne, Peers, Verdict, judge
+from benchmarks.grid.bars import BARS, Bar, Limit, OursAt, Peers, Verdict, judge
 from benchmarks.grid.failures import TIMELINE
 from benchmarks.grid.peers import PEERS
 from benchmarks.grid.plots import Column, columns, lines, short
@@ -90,8 +90,8 @@ def _named(bar: Bar) -> str:
             return ", ".join(names)
         case Limit(_, cell):
             return cell
-        case OursAtOne():
-            return "ours at 1"
+        case OursAt(number):
+            return f"ours at {number}"
 
 
 def _bar_row(bar: Bar, other: str, group: Sequence[Verdict]) -> str:

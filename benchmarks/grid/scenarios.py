@@ -160,7 +160,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "Codecs, 1 KB records in batches of 1 MB",
         {codec: Produce(batch_bytes=BIG_BATCH, codec=codec) for codec in CODECS},
         peers=DURABLE,
-        least_rounds=9,
+        least_rounds=7,
     ),
     Contest(
         "batches",

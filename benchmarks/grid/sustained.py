@@ -24,7 +24,7 @@ from benchmarks.grid.stage import present
 
 CELL = "5 MB/s, acks=all, 12 partitions"
 _SECONDS, _QUICK_SECONDS = 300.0, 3.0
-_WARM_SECONDS = 20.0
+_WARM_SECONDS = 12.0
 _RECORDS_PER_SECOND = 5000
 _RECORD_BYTES = 1000
 _TICK_SECONDS = 0.004

@@ -1,6 +1,6 @@
 """Bars are judged cell by cell, on medians, against whom they name."""
 
-from benchmarks.grid.bars import BARS, Bar, Limit, OursAtOne, Peers, judge
+from benchmarks.grid.bars import BARS, Bar, Limit, OursAt, Peers, judge
 from benchmarks.grid.peers import PEERS
 from benchmarks.grid.readings import OURS, Reading, Result
 from benchmarks.grid.scenarios import SCENARIOS, Contest
@@ -64,7 +64,7 @@ def test_a_limit_of_the_machine_comes_from_another_scenario() -> None:
 
 
 def test_growth_is_measured_from_our_own_cell_with_one() -> None:
-    growth = Bar("growth", ("s",), "MB/s", OursAtOne(), at_most=1.3, cells="1000 ")
+    growth = Bar("growth", ("s",), "MB/s", OursAt(1), at_most=1.3, cells="1000 ")
     found = result(
         mb("1 connections, 5 at once", OURS, 10),
         mb("100 connections, 5 at once", OURS, 99),
