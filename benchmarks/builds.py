@@ -74,10 +74,10 @@ def compare(names: Sequence[str], packages: Path, effort: Effort) -> Iterator[Ro
                 readings = compete(
                     peers, contest.cells, contest.metrics, effort, keeps_topics=contest.only_reads
                 )
-            yield from _rows(name, readings)
+            yield from rows_of(name, readings)
 
 
-def _rows(scenario: str, readings: Iterator[Reading]) -> Iterator[Row]:
+def rows_of(scenario: str, readings: Iterator[Reading]) -> Iterator[Row]:
     """A row for each cell and metric, once both builds have told theirs."""
     told: dict[tuple[str, str], dict[str, Reading]] = {}
     for reading in readings:

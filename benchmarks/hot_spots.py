@@ -1,5 +1,7 @@
 """Where does a broker's time go?
 
+    python -m benchmarks.hot_spots ["consume" ...]
+
 For each workload a broker serves once plainly, to tell what a request costs and how much of it is
 the kernel's, and once with `--profile`, to tell which functions the rest is spent in. A profile
 makes small functions look dearer than they are: shares are a hint, the plain figures are the truth.
@@ -10,6 +12,7 @@ import json
 import os
 import pstats
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,20 +20,49 @@ from typing import Any, NamedTuple
 
 from benchmarks._brokers import COMPILED_ONCE, scratch
 from benchmarks._librdkafka import produce_synchronously, produce_unbatched
-from benchmarks.grid.load import Consume, Existing, Produce, Workload, make_topic
+from benchmarks.grid.growth import Connections, allow_open_files
+from benchmarks.grid.load import ALONE, Consume, Done, Existing, Produce, Workload, make_topic
 from tests.support.network import HOST, free_port
 from tests.support.odradek import PROGRAM
 from tests.support.processes import Process
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+class Crowd:
+    """Small requests, five at once, over so many connections in turns: `growth` of the grid."""
+
+    shape = ALONE
+
+    def __init__(self, connections: int) -> None:
+        self._connections = connections
+        self._load: Connections | None = None
+
+    def prepare(self, bootstrap: str, topic: str) -> None:
+        """Kept open for all runs: to open them is not what is measured."""
+        allow_open_files()
+        port = int(bootstrap.rpartition(":")[2])
+        self._load = Connections(port, self._connections, topic)
+
+    def run(self, bootstrap: str, topic: str, seconds: float) -> Done:
+        assert self._load is not None, "it was prepared"
+        began, requests = time.perf_counter(), 0
+        while (passed := time.perf_counter() - began) < seconds:
+            self._load.run(_CROWD_REQUESTS, _AT_ONCE)
+            requests += _CROWD_REQUESTS
+        return Done(requests, 0, passed)
+
+
 WORKLOADS: dict[str, Workload] = {
     "produce in 16 KB batches": Produce(),
     "produce unbatched": Existing(produce_unbatched),
     "produce synchronously": Existing(produce_synchronously),
     "consume": Consume(),
+    **{f"five at once, {number} connections": Crowd(number) for number in (1, 5, 1000)},
 }
 TOPIC = "hot"
 MOST = 12
+_AT_ONCE, _CROWD_REQUESTS = 5, 1000
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -115,9 +147,15 @@ def _cpu_ticks(process: Process) -> tuple[int, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short rounds")
-    seconds = 1.0 if parser.parse_args().quick else 5.0
+    parser.add_argument("names", nargs="*", metavar="workload", help=", ".join(WORKLOADS))
+    arguments = parser.parse_args()
+    names = arguments.names or list(WORKLOADS)
+    if unknown := set(names) - set(WORKLOADS):
+        parser.error(f"no such workload: {', '.join(sorted(unknown))}")
+    seconds = 1.0 if arguments.quick else 5.0
     results: dict[str, Any] = {}
-    for name, workload in WORKLOADS.items():
+    for name in names:
+        workload = WORKLOADS[name]
         spent = spent_by(workload, seconds)
         spots = hot_spots(workload, seconds)
         results[name] = {**spent._asdict(), "spots": [spot._asdict() for spot in spots]}

@@ -160,8 +160,8 @@ class Load:
 
 
 class Connections(Load):
-    def __init__(self, port: int, number: int) -> None:
-        request = produce_request(topic_of(1), _RECORD_BYTES, acks=1)
+    def __init__(self, port: int, number: int, topic: str = topic_of(1)) -> None:
+        request = produce_request(topic, _RECORD_BYTES, acks=1)
         frame = frame_of(request, PRODUCE_VERSION)
         super().__init__([(_greeted(port, frame), frame) for _ in range(number)])
 

@@ -36,7 +36,8 @@ CLUSTER_SIZE = 4
 PARTITIONS = 12
 BIG_BATCH = 1_000_000
 THROUGHPUT = ("MB/s", "CPU µs/record", "CPU ms/MB")
-READING = ("MB/s", "CPU ms/MB", "client CPU ms/MB")
+CLIENT = "client CPU ms/MB"
+READING = ("MB/s", "CPU ms/MB", CLIENT)
 REQUESTS = ("records/s", "CPU µs/record")
 LATENCY = ("p50 µs", "p99 µs", "CPU µs/record")
 ACKS = {-1: "all", 1: "1", 0: "0"}
@@ -153,7 +154,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         "sizes",
         "Record sizes, in batches of 1 MB",
         {title: Produce(size, BIG_BATCH) for size, title in SIZES.items()},
+        metrics=(*THROUGHPUT, CLIENT),
         peers=DURABLE,
+        least_rounds=9,
     ),
     Contest(
         "codecs",

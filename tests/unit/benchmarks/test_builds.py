@@ -1,0 +1,42 @@
+"""Two builds in turns: a row for each cell and metric, the working tree beside its base."""
+
+import sys
+
+import pytest
+
+from benchmarks import builds
+from benchmarks.builds import NEW, OLD, rows_of
+from benchmarks.grid.readings import Reading
+
+
+def test_each_cell_and_metric_has_a_row_with_both_builds() -> None:
+    readings = [
+        Reading("1 KB", NEW, "MB/s", (90.0, 110.0, 100.0)),
+        Reading("1 KB", OLD, "MB/s", (50.0, 40.0, 60.0)),
+        Reading("1 KB", OLD, "CPU ms/MB", (2.0,)),
+        Reading("1 KB", NEW, "CPU ms/MB", (1.0,)),
+    ]
+
+    faster, cheaper = rows_of("consume", iter(readings))
+
+    assert (faster["name"], faster["unit"]) == ("consume, 1 KB", "MB/s")
+    assert (faster["value"], faster["peer_value"], faster["ratio"]) == (100.0, 50.0, 2.0)
+    assert (cheaper["unit"], cheaper["ratio"]) == ("CPU ms/MB", 0.5)
+
+
+def test_a_row_is_told_as_soon_as_both_builds_have_told_theirs() -> None:
+    def readings():
+        yield Reading("1 KB", NEW, "MB/s", (2.0,))
+        yield Reading("1 KB", OLD, "MB/s", (1.0,))
+        raise AssertionError("the next cell takes a minute")
+
+    assert next(rows_of("consume", readings()))["ratio"] == 2.0
+
+
+def test_a_scenario_of_a_cluster_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["builds", "replicas-4"])
+    with pytest.raises(SystemExit):
+        builds.main()
+    assert "no scenario of one broker: replicas-4" in capsys.readouterr().err
