@@ -53,7 +53,7 @@ check: .dev types ## lint, format check, strict types, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; exit 1; }
 	@$(BIN)/mypy $(PACKAGES:%=-p odradek.%)
-	@$(BIN)/mypy -p scripts -p tests.support -p tests.conformance -p benchmarks.grid
+	@$(BIN)/mypy -p scripts -p tests.support -p tests.conformance -p benchmarks
 	@$(BIN)/lint-imports --no-logo
 
 format: .dev ## let ruff fix and format

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from benchmarks._brokers import COMPILED_ONCE, TIDY, Broker, cpu_seconds, scratch
+from benchmarks._brokers import COMPILED_ONCE, TIDY, cpu_seconds, scratch
 from tests.support.kafka import KafkaBroker
 from tests.support.odradek import OdradekBroker
 from tests.support.zookeeper import ZooKeeper
@@ -40,7 +40,7 @@ class Cluster(NamedTuple):
     def cpu_seconds(self) -> float:
         return sum(cpu_seconds(broker) for broker in self.brokers)
 
-    def leader(self, topic: str) -> Broker:
+    def leader(self, topic: str) -> OdradekBroker | KafkaBroker:
         """The broker that leads partition 0."""
         found = self.admin().list_topics(topic, timeout=30)
         return self.brokers[found.topics[topic].partitions[0].leader - 1]

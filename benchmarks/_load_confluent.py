@@ -88,6 +88,7 @@ async def iterate(bootstrap: str, topic: str, count: int, value: bytes) -> dict[
     for _ in range(count):
         message = consumer.poll(30)
         watch = watch or Stopwatch()
+        assert message is not None, "a record was not received"
         _ = message.value()
     reading = watch.reading() if watch else {}
     consumer.close()

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from statistics import median
 from uuid import uuid4
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import _brokers
 from benchmarks._rows import Row, beside

@@ -14,6 +14,7 @@ import struct
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from random import Random
 
 import uvloop
@@ -59,8 +60,8 @@ def batch_rows(rounds: int) -> dict[str, float]:
         def each(work: Callable[[], object], calls: int = calls, count: int = count) -> float:
             return round(best_us(work, calls=calls) / count, 3)
 
-        rows[f"encode, {name}"] = each(lambda records=alike: encode_records(records))
-        rows[f"encode by BatchBuilder, {name}"] = each(lambda records=alike: build(records))
+        rows[f"encode, {name}"] = each(partial(encode_records, alike))
+        rows[f"encode by BatchBuilder, {name}"] = each(partial(build, alike))
         for kind, records in (("alike", alike), ("mixed", records_of(count, size, mixed=True))):
             batch = sealed_batch(records, Codec.NONE, ProducerStamp())
             header, body = read_header(batch), read_body(batch)

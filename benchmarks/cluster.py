@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
+from odradek.client.settings import Given
 from odradek.client.sync import SyncProducer
 
 from benchmarks import _librdkafka as load
@@ -33,7 +34,11 @@ WARM_ROUNDS = 2
 IDLE_PARTITIONS = 1000
 LONGEST_IDLE_PERCENT = 5.0
 # Asks again every tenth of a second, so that it measures the cluster and not its own patience.
-IMPATIENT = {"acks": "all", "retry_backoff_ms": 100, "retry_backoff_max_ms": 100}
+IMPATIENT: dict[str, Given] = {
+    "acks": "all",
+    "retry_backoff_ms": 100,
+    "retry_backoff_max_ms": 100,
+}
 
 
 class Turn(NamedTuple):
@@ -110,7 +115,7 @@ class Failover(NamedTuple):
 
 def failovers(cluster: Cluster, rounds: int) -> list[Failover]:
     topic = f"failover-{cluster.name.lower()}"
-    make_topic(cluster.bootstrap, topic, replicas=BROKERS, **REPLICATED)
+    make_topic(cluster.bootstrap, topic, partitions=1, replicas=BROKERS, **REPLICATED)
     return [_failover(cluster, topic) for _ in range(rounds)]
 
 
@@ -118,7 +123,7 @@ def _failover(cluster: Cluster, topic: str) -> Failover:
     cluster.wait_until_in_sync(topic, BROKERS)
     theirs = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
     theirs.produce(topic, b"before")
-    with SyncProducer(bootstrap_servers=cluster.bootstrap, **IMPATIENT) as ours:
+    with SyncProducer({**IMPATIENT, "bootstrap_servers": cluster.bootstrap}) as ours:
         ours.send(topic, b"before").result(30)
         theirs.flush(30)
         leader = cluster.leader(topic)

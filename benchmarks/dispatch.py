@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Sequence
 
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers.versions import VersionsHandler
@@ -45,7 +46,7 @@ class FreeTransport:
     def send(self, data: Buffer, /) -> int:
         return len(data)
 
-    def send_all(self, parts: list[Buffer], *, more: bool) -> int:
+    def send_all(self, parts: Sequence[Buffer], *, more: bool) -> int:
         return sum(map(len, parts))
 
     def send_slice(self, piece: FileSlice, most: int) -> int:

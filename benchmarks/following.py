@@ -14,8 +14,9 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from ssl import SSLContext
 
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
@@ -80,7 +81,7 @@ class Wire:
         self._loop.call_soon(self._deliver, bytes(data))
         return len(data)
 
-    def send_all(self, parts: list[Buffer], *, more: bool) -> int:
+    def send_all(self, parts: Sequence[Buffer], *, more: bool) -> int:
         return self.send(b"".join(parts))
 
     def send_slice(self, piece: FileSlice, most: int) -> int:
@@ -109,7 +110,7 @@ class Wire:
         pass
 
     def _deliver(self, data: bytes) -> None:
-        self._stream.get_buffer(-1)[: len(data)] = data
+        memoryview(self._stream.get_buffer(-1))[: len(data)] = data
         self._stream.buffer_updated(len(data))
 
 
@@ -197,7 +198,11 @@ class Server:
         return await open_connection("leader", 1, ConnectionOptions(dial=self._dial))
 
     async def _dial(
-        self, stream: Callable[[], asyncio.BufferedProtocol], *_: object
+        self,
+        stream: Callable[[], asyncio.BufferedProtocol],
+        host: str,
+        port: int,
+        tls: SSLContext | None,
     ) -> asyncio.Transport:
         wire = Wire(stream())
         reader = FrameReader(self._scratch, SCRATCH_BYTES)
@@ -252,7 +257,7 @@ async def measure(directory: str, replicas: int, partitions: int, records: int) 
 def results(records: int) -> list[Mapping[str, object]]:
     import uvloop
 
-    found = []
+    found: list[Mapping[str, object]] = []
     for replicas, partitions in ((1, 1), (2, 1), (2, 12), (4, 1), (4, 12), (4, 100)):
         with tempfile.TemporaryDirectory() as directory:
             took = uvloop.run(measure(directory, replicas, partitions, records))

@@ -18,7 +18,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from benchmarks._brokers import KAFKA_NAME, Broker, cpu_seconds, kafka, odradek, why_no_kafka
 from benchmarks._rows import Row, beside, percentile, reading, tell
@@ -58,7 +59,7 @@ class Load:
         self._kind = kind
         self.topic = f"{kind.name.replace(' ', '-')}-{number}"
         address = {"bootstrap.servers": broker.bootstrap}
-        admin = AdminClient(address)
+        admin = AdminClient({**address})
         new = NewTopic(self.topic, kind.partitions, 1)
         admin.create_topics([new])[self.topic].result(SECONDS)
         self._producer = Producer({**address, "transactional.id": self.topic, "linger.ms": 1})

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -27,15 +28,18 @@ class BreakableDisks(OsFiles):
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
         file = super().open(path, create=create)
-        write = file.pwrite
+        return BreakableFile(os.dup(file.fileno()), path, self)
 
-        def pwrite(data: Buffer, position: int) -> int:
-            if self.broken is not None and path.startswith(self.broken):
-                raise OSError(errno.EIO, "the disk is broken", path)
-            return write(data, position)
 
-        file.pwrite = pwrite
-        return file
+class BreakableFile(OsFile):
+    def __init__(self, fd: int, path: str, disks: BreakableDisks) -> None:
+        super().__init__(fd, path)
+        self._disks = disks
+
+    def pwrite(self, data: Buffer, position: int, /) -> int:
+        if self._disks.broken is not None and self.path.startswith(self._disks.broken):
+            raise OSError(errno.EIO, "the disk is broken", self.path)
+        return super().pwrite(data, position)
 
 
 def test_a_disk_that_fails_takes_only_its_own_partitions_away_from_a_broker(tmp_path: Path):

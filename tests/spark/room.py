@@ -122,7 +122,12 @@ def fill_with_log(servers: str, topic: str, count: int) -> list[Pair]:
 
 def pairs_in(servers: str, topic: str) -> list[Pair]:
     found = read(servers, topic)
-    return [(r.key.decode() if r.key else None, r.value.decode()) for r in found]
+    return [(_text(r.key) if r.key else None, _text(r.value)) for r in found]
+
+
+def _text(data: object) -> str:
+    assert isinstance(data, bytes)
+    return data.decode()
 
 
 def delete_before(room: Room, partition: TopicPartition, offset: int) -> None:

@@ -9,7 +9,7 @@ same requests on the wire. So the note is kept here when the topics have changed
 
 from typing import Any
 
-from kafka.cluster import ClusterMetadata  # type: ignore[import-untyped]
+from kafka.cluster import ClusterMetadata
 
 _request, _update = ClusterMetadata.metadata_request, ClusterMetadata.update_metadata
 
