@@ -71,6 +71,10 @@ _read_head: Final = _HEAD.unpack_from
 _HEAD_AT: Final = 2
 _NAME_FROM: Final = 22
 _COMPACT_NAME_FROM: Final = 19
+# Around the name: its length, the number of partitions and the index of the only one. A compact
+# length is one more than what it tells, and counted with the name.
+_BESIDE_NAME: Final = 2 + 4 + 4
+_BESIDE_COMPACT_NAME: Final = 1 + 4
 
 
 class _Known(NamedTuple):
@@ -196,13 +200,13 @@ def _records_at(frame: bytearray, version: int, client_bytes: int) -> int:
     at = max(client_bytes, 0)
     if version < _FIRST_COMPACT_VERSION:
         at += _NAME_FROM
-        return at + 10 + (frame[at] << 8 | frame[at + 1])
+        return at + _BESIDE_NAME + (frame[at] << 8 | frame[at + 1])
     at += _COMPACT_NAME_FROM
     name_bytes = frame[at]
     if name_bytes > 127:
         at += 1
         name_bytes += (frame[at] << 7) - 128
-    return at + 5 + name_bytes
+    return at + _BESIDE_COMPACT_NAME + name_bytes
 
 
 def _records(frame: bytearray, position: int, version: int) -> memoryview | None:
