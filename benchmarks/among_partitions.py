@@ -14,9 +14,8 @@ does not depend on what else the machine does.
 import argparse
 import asyncio
 import json
-import os
-import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,10 +33,10 @@ from odradek.protocol.frames import decode_request, read_request_header
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.types import TopicPartition, random_id
 from odradek.replication.partition import Partition
-from odradek.storage.files import OsFiles, raise_open_file_limit
+from odradek.storage.files import raise_open_file_limit
 from odradek.storage.log_config import LogConfig
-from odradek.storage.recovery import LogOpening, open_log
 
+from benchmarks._logs import new_log
 from benchmarks._raw_load import PRODUCE_VERSION, frame_of, produce_request
 
 NUMBERS = (1, 100, 1000, 2000)
@@ -56,10 +55,6 @@ _CACHEGRIND = (
     "--LL=1048576,8,64",
     "--cachegrind-out-file=/dev/null",
 )
-
-
-def give_up(error: OSError) -> None:
-    raise error
 
 
 class Host:
@@ -82,20 +77,7 @@ class Host:
 
     @staticmethod
     def _partition(directory: str, where: TopicPartition, config: LogConfig) -> Partition:
-        folder = f"{directory}/{where}"
-        os.makedirs(folder)
-        log = open_log(
-            LogOpening(
-                topic_partition=where,
-                directory=folder,
-                files=OsFiles(),
-                clock=CLOCK,
-                random=random.Random(1),
-                config=config,
-                producer_expiration_ms=86_400_000,
-                on_failure=give_up,
-            )
-        )
+        log = new_log(f"{directory}/{where}", where, config)
         partition = Partition(where, random_id(), log=log, local_id=1, clock=CLOCK)
         partition.become_leader(epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
         return partition
@@ -202,6 +184,8 @@ def main() -> None:
         _run(*arguments.run)
         return
     if arguments.lines:
+        if shutil.which(_CACHEGRIND[0]) is None:
+            parser.error("--lines needs valgrind")
         print(json.dumps({"lines": round(lines_touched(1000, 4000), 1)}))
         return
     rounds = 3 if arguments.quick else 40

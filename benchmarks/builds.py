@@ -52,13 +52,11 @@ def _git(*words: str) -> None:
 def compare(names: Sequence[str], packages: Path, effort: Effort) -> Iterator[Row]:
     with ExitStack() as stack:
         brokers = {}
-        for name, path in ((NEW, ROOT / "build" / "types"), (OLD, packages)):
+        # What is installed is the working tree; what PYTHONPATH names comes before it.
+        for name, found in ((NEW, {}), (OLD, {"PYTHONPATH": str(packages)})):
             directory = stack.enter_context(scratch())
-            broker = OdradekBroker(
-                directory / "data",
-                overrides=TIDY,
-                environment={**COMPILED_ONCE, "PYTHONPATH": str(path)},
-            )
+            environment = {**COMPILED_ONCE, **found}
+            broker = OdradekBroker(directory / "data", overrides=TIDY, environment=environment)
             brokers[name] = stack.enter_context(broker)
         for name in names:
             if name == GROWTH:

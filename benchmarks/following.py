@@ -9,7 +9,6 @@ after, and answered; then the next one comes.
 import argparse
 import asyncio
 import json
-import os
 import random
 import sys
 import tempfile
@@ -45,9 +44,9 @@ from odradek.protocol.types import TopicPartition, random_id
 from odradek.replication.fetch_plan import FetchLimits, Sender
 from odradek.replication.fetchers import Fetchers
 from odradek.replication.partition import Partition
-from odradek.storage.files import Buffer, FileSlice, OsFiles
-from odradek.storage.log_config import LogConfig
-from odradek.storage.recovery import LogOpening, open_log
+from odradek.storage.files import Buffer, FileSlice
+
+from benchmarks._logs import new_log
 
 LEADER = 1
 TOPIC = "bench"
@@ -140,20 +139,7 @@ class Host:
 
 def new_partition(broker_id: int, directory: str, index: int) -> Partition:
     where = TopicPartition(TOPIC, index)
-    path = f"{directory}/{broker_id}/{TOPIC}-{index}"
-    os.makedirs(path)
-    log = open_log(
-        LogOpening(
-            topic_partition=where,
-            directory=path,
-            files=OsFiles(),
-            clock=CLOCK,
-            random=random.Random(1),
-            config=LogConfig.from_broker({}),
-            producer_expiration_ms=1000,
-            on_failure=lambda error: None,
-        )
-    )
+    log = new_log(f"{directory}/{broker_id}/{where}", where)
     return Partition(where, TOPIC_ID, log=log, local_id=broker_id, clock=CLOCK)
 
 

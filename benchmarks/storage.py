@@ -29,40 +29,21 @@ from odradek.protocol.records import Record, build_batch
 from odradek.protocol.types import TopicPartition
 from odradek.storage.files import OsFiles
 from odradek.storage.index import OffsetIndex, TimeIndex
-from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_reading import Isolation
 from odradek.storage.logs import Logs, LogsSettings
-from odradek.storage.recovery import LogOpening, open_log
+
+from benchmarks._logs import new_log
 
 MEGABYTE = 1_000_000
 SEGMENT_BYTES = 128 << 20
+WHERE = TopicPartition("bench", 0)
 NOW_MS = SystemClock().now_ms()
 
 
 def config(**overrides: str) -> LogConfig:
     names = {name.replace("_", "."): value for name, value in overrides.items()}
     return LogConfig(LogConfig.table.defaults()).with_overrides(names)
-
-
-def give_up(error: OSError) -> None:
-    raise error
-
-
-def new_log(directory: str, settings: LogConfig) -> Log:
-    os.makedirs(directory)
-    return open_log(
-        LogOpening(
-            topic_partition=TopicPartition("bench", 0),
-            directory=directory,
-            files=OsFiles(),
-            clock=SystemClock(),
-            random=random.Random(1),
-            config=settings,
-            producer_expiration_ms=86_400_000,
-            on_failure=give_up,
-        )
-    )
 
 
 def batch_of(size_bytes: int) -> bytearray:
@@ -81,7 +62,7 @@ def scratch() -> Iterator[str]:
 def seconds_of_log(batch: bytearray, count: int) -> float:
     with scratch() as directory:
         settings = config(max_message_bytes="10000000", segment_bytes=str(SEGMENT_BYTES))
-        log = new_log(f"{directory}/bench-0", settings)
+        log = new_log(f"{directory}/bench-0", WHERE, settings)
         pristine = bytes(batch)
         request = bytearray(batch)
         append = log.append_as_leader
@@ -139,7 +120,7 @@ def measure_append(batch_bytes: int, total_bytes: int, rounds: int) -> dict[str,
 def measure_read(rounds: int) -> dict[str, float]:
     """Microseconds to find what a fetch of 1 MB gets, in a log of 16 KB batches."""
     with scratch() as directory:
-        log = new_log(f"{directory}/bench-0", config())
+        log = new_log(f"{directory}/bench-0", WHERE, config())
         pristine = bytes(batch_of(16_000))
         for _ in range(4_000):
             log.append_as_leader(bytearray(pristine), leader_epoch=3)

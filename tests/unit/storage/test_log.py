@@ -62,6 +62,29 @@ def test_a_batch_out_of_sequence_is_refused() -> None:
     assert room.log.log_end_offset == 1
 
 
+def test_a_snapshot_of_producers_reaches_the_log_end_though_others_wrote_last() -> None:
+    room = Room()
+    room.log.append_as_leader(batch(b"x", producer=ProducerStamp(7, 0, 0)), leader_epoch=0)
+    for _ in range(4):  # the first of an epoch and of a segment take the long way
+        room.append(b"by nobody")
+    room.log.roll()
+    assert room.log.producers.snapshots.offsets == [5]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+def test_producers_are_known_after_a_cut_among_the_batches_of_others(cut: int) -> None:
+    room = Room()
+    stamp = ProducerStamp(7, 0, 0)
+    room.log.append_as_leader(batch(b"x", producer=stamp), leader_epoch=0)
+    for _ in range(4):
+        room.append(b"by nobody")
+    room.log.truncate_to(cut)
+    room.append(b"instead")
+    again = room.log.append_as_leader(batch(b"x", producer=stamp), leader_epoch=0)
+    assert (again.is_duplicate, again.first_offset) == (True, 0)
+    assert room.log.log_end_offset == cut + 1
+
+
 def test_append_time_is_the_brokers_and_is_returned() -> None:
     room = Room(overrides={"message.timestamp.type": "LogAppendTime"})
     room.clock.advance(5000)
