@@ -1,9 +1,9 @@
 """The clusters that are measured: four brokers of ours as processes, and four of Apache Kafka."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,26 +60,54 @@ class Cluster(NamedTuple):
 @contextmanager
 def clusters(count: int, *, with_kafka: bool) -> Iterator[tuple[Cluster, Cluster | None]]:
     """Ours, and Kafka's beside it, on one ZooKeeper."""
-    with scratch() as directory, ZooKeeper(directory / "zookeeper", tick_ms=_TICK_MS) as zookeeper:
-        ours = Cluster("ours", _ours(directory, zookeeper, count))
+    with _zookeeper() as (directory, zookeeper):
+        ours = Cluster("ours", _ours(directory, zookeeper, count, COMPILED_ONCE))
         theirs = Cluster("Kafka", _theirs(directory, zookeeper, count)) if with_kafka else None
-        brokers = [*ours.brokers, *(theirs.brokers if theirs else ())]
-        try:
-            with ThreadPoolExecutor(count) as threads:
-                list(threads.map(lambda broker: broker.start(), brokers))
+        with _started([ours, theirs] if theirs else [ours]):
             yield ours, theirs
-        finally:
-            for broker in brokers:
-                broker.kill()
 
 
-def _ours(directory: Path, zookeeper: ZooKeeper, count: int) -> list[OdradekBroker]:
+@contextmanager
+def clusters_of_builds(
+    count: int, environments: Mapping[str, Mapping[str, str]]
+) -> Iterator[list[Cluster]]:
+    """Ours, once with each of these environments, by name, on one ZooKeeper each."""
+    with ExitStack() as stack:
+        found = []
+        for name, environment in environments.items():
+            directory, zookeeper = stack.enter_context(_zookeeper())
+            found.append(Cluster(name, _ours(directory, zookeeper, count, environment)))
+        stack.enter_context(_started(found))
+        yield found
+
+
+@contextmanager
+def _zookeeper() -> Iterator[tuple[Path, ZooKeeper]]:
+    with scratch() as directory, ZooKeeper(directory / "zookeeper", tick_ms=_TICK_MS) as zookeeper:
+        yield directory, zookeeper
+
+
+@contextmanager
+def _started(found: Sequence[Cluster]) -> Iterator[None]:
+    brokers = [broker for cluster in found for broker in cluster.brokers]
+    try:
+        with ThreadPoolExecutor(len(found[0].brokers)) as threads:
+            list(threads.map(lambda broker: broker.start(), brokers))
+        yield
+    finally:
+        for broker in brokers:
+            broker.kill()
+
+
+def _ours(
+    directory: Path, zookeeper: ZooKeeper, count: int, environment: Mapping[str, str]
+) -> list[OdradekBroker]:
     connect = {"zookeeper.connect": f"{zookeeper.connect}/ours"}
     return [
         OdradekBroker(
             directory / f"ours-{number}",
             overrides={**_SETTINGS, **connect, "broker.id": number},
-            environment=COMPILED_ONCE,
+            environment=environment,
         )
         for number in range(1, count + 1)
     ]

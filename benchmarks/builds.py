@@ -3,76 +3,101 @@
     python -m benchmarks.builds --base HEAD~1 consume growth
 
 The one is the working tree, the other a revision, checked out into build/base. Any scenario of the
-grid that is about one broker may be named; each of its cells is run by both builds in turns, so
+grid in which peers take turns may be named; each of its cells is run by both builds in turns, so
 that a noisy machine hits both. A ratio below 1 in the CPU of a request is a gain, in MB/s a loss.
 """
 
 import argparse
 import json
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from benchmarks._brokers import COMPILED_ONCE, TIDY, cpu_seconds, scratch
+from benchmarks._brokers import COMPILED_ONCE, TIDY, scratch
+from benchmarks._clusters import Cluster, clusters_of_builds
 from benchmarks._rows import Row, beside, tell
 from benchmarks.grid import growth
-from benchmarks.grid.contest import FULL, QUICK, Contestant, Effort, compete
+from benchmarks.grid.contest import FULL, QUICK, Effort, compete
 from benchmarks.grid.readings import Reading
 from benchmarks.grid.scenarios import SCENARIOS, Contest
+from benchmarks.grid.stage import as_contestant, cluster_as_contestant
 from tests.support.odradek import OdradekBroker
 
 ROOT = Path(__file__).resolve().parents[1]
 BASE = ROOT / "build" / "base"
 NEW, OLD = "working tree", "base"
 GROWTH = "growth"
-CONTESTS = {
-    each.name: each for each in SCENARIOS if isinstance(each, Contest) and each.cluster_size == 1
-}
+CONTESTS = {each.name: each for each in SCENARIOS if isinstance(each, Contest)}
 DEFAULT = ("unbatched", GROWTH)
+
+# The builds by name: a broker of each, or a cluster.
+There = Mapping[str, OdradekBroker | Cluster]
 
 
 def check_out(revision: str) -> Path:
     """The packages of a revision, laid out as they are imported: what PYTHONPATH needs."""
+    # Told by name here, where HEAD is ours: in build/base it is what was checked out last.
+    commit = _git("rev-parse", "--verify", f"{revision}^{{commit}}").strip()
     if not BASE.exists():
         _git("worktree", "prune")
-        _git("worktree", "add", "--detach", "--force", str(BASE), revision)
-    _git("-C", str(BASE), "checkout", "--detach", "--force", "--quiet", revision)
+        _git("worktree", "add", "--detach", "--force", str(BASE), commit)
+    _git("-C", str(BASE), "checkout", "--detach", "--force", "--quiet", commit)
     subprocess.run(["make", "--silent", "types"], cwd=BASE, check=True)
     return BASE / "build" / "types"
 
 
-def _git(*words: str) -> None:
-    subprocess.run(["git", *words], cwd=ROOT, check=True, stdout=sys.stderr)
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
 
 
 def compare(names: Sequence[str], packages: Path, effort: Effort) -> Iterator[Row]:
+    # What is installed is the working tree; what PYTHONPATH names comes before it.
+    environments = {
+        NEW: COMPILED_ONCE,
+        OLD: {**COMPILED_ONCE, "PYTHONPATH": str(packages)},
+    }
+    sizes = {name: 1 if name == GROWTH else CONTESTS[name].cluster_size for name in names}
+    for size in sorted(set(sizes.values())):
+        with _brokers(environments) if size == 1 else _clusters(size, environments) as there:
+            for name in names:
+                if sizes[name] == size:
+                    yield from rows_of(name, _readings(name, there, effort))
+
+
+@contextmanager
+def _brokers(environments: Mapping[str, Mapping[str, str]]) -> Iterator[There]:
     with ExitStack() as stack:
-        brokers = {}
-        # What is installed is the working tree; what PYTHONPATH names comes before it.
-        for name, found in ((NEW, {}), (OLD, {"PYTHONPATH": str(packages)})):
+        there = {}
+        for name, environment in environments.items():
             directory = stack.enter_context(scratch())
-            environment = {**COMPILED_ONCE, **found}
             broker = OdradekBroker(directory / "data", overrides=TIDY, environment=environment)
-            brokers[name] = stack.enter_context(broker)
-        for name in names:
-            if name == GROWTH:
-                for broker in brokers.values():
-                    growth.make_topics(broker, effort)
-                readings = growth.among_many(brokers, {}, effort)
-            else:
-                peers = [
-                    Contestant(build, each.bootstrap, partial(cpu_seconds, each), lambda *_: None)
-                    for build, each in brokers.items()
-                ]
-                contest = CONTESTS[name]
-                readings = compete(
-                    peers, contest.cells, contest.metrics, effort, keeps_topics=contest.only_reads
-                )
-            yield from rows_of(name, readings)
+            there[name] = stack.enter_context(broker)
+        yield there
+
+
+@contextmanager
+def _clusters(size: int, environments: Mapping[str, Mapping[str, str]]) -> Iterator[There]:
+    with clusters_of_builds(size, environments) as found:
+        yield {each.name: each for each in found}
+
+
+def _readings(name: str, there: There, effort: Effort) -> Iterator[Reading]:
+    if name == GROWTH:
+        brokers = {build: each for build, each in there.items() if isinstance(each, OdradekBroker)}
+        for broker in brokers.values():
+            growth.make_topics(broker, effort)
+        return growth.among_many(brokers, {}, effort)
+    peers = [
+        cluster_as_contestant(each, build)
+        if isinstance(each, Cluster)
+        else as_contestant(each, build)
+        for build, each in there.items()
+    ]
+    contest = CONTESTS[name]
+    return compete(peers, contest.cells, contest.metrics, effort, keeps_topics=contest.only_reads)
 
 
 def rows_of(scenario: str, readings: Iterator[Reading]) -> Iterator[Row]:
@@ -101,7 +126,7 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.names or DEFAULT
     if unknown := set(names) - {*CONTESTS, GROWTH}:
-        parser.error(f"no scenario of one broker: {', '.join(sorted(unknown))}")
+        parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
     effort = QUICK if arguments.quick else replace(FULL, rounds=arguments.rounds)
     packages = check_out(arguments.base)
     print(json.dumps({"builds": [tell(row) for row in compare(names, packages, effort)]}))

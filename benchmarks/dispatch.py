@@ -20,6 +20,7 @@ from odradek.broker.network.connection import Connection, Surroundings
 from odradek.broker.network.conversation import Conversation
 from odradek.broker.network.framing import SCRATCH_BYTES, FrameReader
 from odradek.broker.network.peer import Address, Peer
+from odradek.broker.network.readiness import LoopReaders
 from odradek.protocol.clock import SystemClock
 from odradek.protocol.frames import encode_request
 from odradek.protocol.messages.sasl import SaslAuthenticateRequest
@@ -121,7 +122,7 @@ async def measure(form: type[Dispatcher], depth: int, requests: int) -> float:
     reader = FrameReader(memoryview(bytearray(SCRATCH_BYTES)), SCRATCH_BYTES)
     peer = Peer("PLAINTEXT", Address("127.0.0.1", 1), Address("127.0.0.1", 2))
     conversation = Conversation(peer, reader, budget)
-    surroundings = Surroundings(loop, SystemClock(), dispatcher, ColdReads(loop))
+    surroundings = Surroundings(loop, SystemClock(), dispatcher, ColdReads(loop), LoopReaders(loop))
     connection = Connection(
         FreeTransport(FRAME * depth), conversation, surroundings, lambda *_: None
     )
@@ -130,7 +131,7 @@ async def measure(form: type[Dispatcher], depth: int, requests: int) -> float:
     for _ in range(requests // 200):
         began = time.perf_counter()
         for _ in range(200 // depth):
-            connection._on_readable()
+            connection.on_readable()
             while conversation.open_requests:  # noqa: ASYNC110 - turns of the loop are measured
                 await asyncio.sleep(0)
         best = min(best, (time.perf_counter() - began) / 200)

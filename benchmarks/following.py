@@ -30,6 +30,7 @@ from odradek.broker.network.connection import Connection, Surroundings
 from odradek.broker.network.conversation import Conversation
 from odradek.broker.network.framing import SCRATCH_BYTES, FrameReader
 from odradek.broker.network.peer import Address, Peer
+from odradek.broker.network.readiness import LoopReaders
 from odradek.client.connection import Connection as Link
 from odradek.client.connection import ConnectionOptions, open_connection
 from odradek.protocol.clock import SystemClock
@@ -102,7 +103,7 @@ class Wire:
 
     def write(self, data: bytes) -> None:
         if not self._received:
-            self._loop.call_soon(self.served._on_readable)
+            self._loop.call_soon(self.served.on_readable)
         self._received += data
 
     def abort(self) -> None:
@@ -177,7 +178,9 @@ class Server:
             handlers=8,
             max_queued=500,
         )
-        self._surroundings = Surroundings(loop, CLOCK, dispatcher, ColdReads(loop))
+        self._surroundings = Surroundings(
+            loop, CLOCK, dispatcher, ColdReads(loop), LoopReaders(loop)
+        )
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
 
     async def connect(self, _: int = LEADER) -> Link:

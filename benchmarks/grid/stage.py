@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Self
 
-from benchmarks._brokers import TIDY, cpu_seconds, kafka_jvm, scratch
+from benchmarks._brokers import TIDY, Broker, cpu_seconds, kafka_jvm, scratch
 from benchmarks._clusters import SESSION_MS, Cluster, clusters
 from benchmarks.grid.contest import Contestant, Effort
 from benchmarks.grid.peers import KAFKA_3, KAFKA_4, PEERS, SMALL_KAFKA, running
@@ -43,13 +43,7 @@ class Stage:
     def _enter_alone(self, names: Sequence[str]) -> None:
         for name in names:
             broker = self._stack.enter_context(running(name))
-            self._there[name] = Contestant(
-                name,
-                broker.bootstrap,
-                partial(cpu_seconds, broker),
-                lambda *_: None,
-                warms_up=PEERS[name].warms_up,
-            )
+            self._there[name] = as_contestant(broker, name, warms_up=PEERS[name].warms_up)
 
     def _enter_clusters(self, names: Sequence[str]) -> None:
         with_kafka = KAFKA_3 in names
@@ -59,13 +53,8 @@ class Stage:
             found[KAFKA_4] = self._stack.enter_context(kraft_cluster(self._cluster_size))
         for name, cluster in found.items():
             if cluster is not None:
-                self._there[name] = Contestant(
-                    name,
-                    cluster.bootstrap,
-                    cluster.cpu_seconds,
-                    cluster.wait_until_in_sync,
-                    keeps_topics=True,
-                    warms_up=PEERS[name].warms_up,
+                self._there[name] = cluster_as_contestant(
+                    cluster, name, warms_up=PEERS[name].warms_up
                 )
 
     def clear(self) -> None:
@@ -78,6 +67,23 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self.clear()
+
+
+def as_contestant(broker: Broker, name: str, *, warms_up: bool = False) -> Contestant:
+    return Contestant(
+        name, broker.bootstrap, partial(cpu_seconds, broker), lambda *_: None, warms_up=warms_up
+    )
+
+
+def cluster_as_contestant(cluster: Cluster, name: str, *, warms_up: bool = False) -> Contestant:
+    return Contestant(
+        name,
+        cluster.bootstrap,
+        cluster.cpu_seconds,
+        cluster.wait_until_in_sync,
+        keeps_topics=True,
+        warms_up=warms_up,
+    )
 
 
 def present(names: Iterable[str], effort: Effort) -> list[str]:
