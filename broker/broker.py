@@ -36,8 +36,8 @@ from odradek.broker.membership import Membership, find_broker_id
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.metadata_stores import open_store
 from odradek.broker.network.acceptor import MakeSocket
-from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.peer import Address
+from odradek.broker.network.readiness import Readers
 from odradek.broker.orders import Orders
 from odradek.broker.replication_service import ReplicationService
 from odradek.broker.routes import AnyRoute, table_of
@@ -82,7 +82,7 @@ class Broker:
         max_open_files: int | None = None,
         shared_store: EmbeddedStore | None = None,
         make_socket: MakeSocket = socket.socket,
-        busy_poll: BusyPoll | None = None,
+        readers: Readers | None = None,
     ) -> None:
         """`on_fatal` hears why a broker cannot go on. Brokers that share a store are a cluster."""
         self._static = config
@@ -94,7 +94,7 @@ class Broker:
         self._max_open_files = max_open_files
         self._shared_store = shared_store
         self._make_socket = make_socket
-        self._busy_poll = busy_poll
+        self._readers = readers
         self._is_clustered = shared_store is not None or not config.is_single
         self.epoch = -1
         self._is_hosting = False
@@ -152,7 +152,7 @@ class Broker:
             routes=self._routes(),
             make_socket=self._make_socket,
             features=self._coordinators.features,
-            busy_poll=self._busy_poll,
+            readers=self._readers,
         )
         self._server.open()
         self._undo.append(self._server.stop)

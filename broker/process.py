@@ -16,6 +16,7 @@ from typing import Any, Final
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
 from odradek.broker.network.busy_poll import BusyPoll
+from odradek.broker.network.readiness import Readiness
 from odradek.broker.wanted_topics import WantedTopic
 from odradek.protocol.clock import SystemClock
 from odradek.storage.files import OsFiles, raise_open_file_limit
@@ -77,6 +78,7 @@ async def _serve(
     stop = on_signals(loop)
 
     clock = SystemClock()
+    readers = Readiness(loop, _busy_poll(busy_poll_us, loop, clock))
     broker = Broker(
         config,
         loop=loop,
@@ -85,7 +87,7 @@ async def _serve(
         random=Random(),
         on_fatal=give_up,
         max_open_files=max_open_files,
-        busy_poll=_busy_poll(busy_poll_us, loop, clock),
+        readers=readers,
     )
     await broker.start(topics)
     spare_garbage_collection()
@@ -94,6 +96,7 @@ async def _serve(
     await stop.wait()
     log.info("stopping")
     await broker.stop()
+    readers.close()
     log.info("stopped")
 
 

@@ -15,10 +15,10 @@ from odradek.broker.features import Features
 from odradek.broker.handlers.versions import VersionsHandler
 from odradek.broker.network.acceptor import MakeSocket
 from odradek.broker.network.budget import MemoryBudget
-from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.deadlines import FRAME_SECONDS
 from odradek.broker.network.network import Network
 from odradek.broker.network.peer import Address, Peer
+from odradek.broker.network.readiness import Readers
 from odradek.broker.routes import AnyRoute
 from odradek.protocol.clock import Clock
 
@@ -37,7 +37,7 @@ class Server:
         frame_seconds: float = FRAME_SECONDS,
         make_socket: MakeSocket = socket.socket,
         features: Features | None = None,
-        busy_poll: BusyPoll | None = None,
+        readers: Readers | None = None,
     ) -> None:
         budget = MemoryBudget(config.queued_max_request_bytes)
         self.routes = VersionsHandler(routes, features).routes
@@ -56,7 +56,7 @@ class Server:
             budget=budget,
             frame_seconds=frame_seconds,
             make_socket=make_socket,
-            busy_poll=busy_poll,
+            readers=readers,
         )
 
     @property

@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.cold_reads import ColdReads
 from odradek.broker.network.conversation import Conversation, Ending, Service
 from odradek.broker.network.floor import Floor
+from odradek.broker.network.readiness import Readers
 from odradek.broker.network.sender import FileEndsEarly, Progress, Sender
 from odradek.broker.network.transport import Transport
 from odradek.protocol.clock import Clock
@@ -29,13 +29,12 @@ class Surroundings:
     clock: Clock
     service: Service
     cold_reads: ColdReads
-    busy_poll: BusyPoll | None = None
+    readers: Readers
     floor: Floor = field(default_factory=Floor)
 
 
 class Connection:
     __slots__ = (
-        "_busy_poll",
         "_clock",
         "_fd",
         "_floor",
@@ -46,6 +45,7 @@ class Connection:
         "_loop",
         "_on_close",
         "_reader",
+        "_readers",
         "_receive",
         "_sender",
         "_service",
@@ -70,7 +70,7 @@ class Connection:
         self._loop = surroundings.loop
         self._clock = surroundings.clock.monotonic
         self._service = surroundings.service
-        self._busy_poll = surroundings.busy_poll
+        self._readers = surroundings.readers
         self._floor = surroundings.floor
         self._on_close = on_close
         self._sender = Sender(conversation, transport, surroundings.floor)
@@ -94,11 +94,33 @@ class Connection:
         self.conversation.hang_up("the broker is stopping", is_notable=False)
         self.advance()
 
+    def on_readable(self) -> None:
+        """Bytes came: receive, begin what may begin, answer."""
+        if self._receive_some():
+            self.advance()
+
+    def begin(self) -> bool:
+        """The same, but leave the rest to `answer`: others have something to say first."""
+        if not self._receive_some():
+            return False
+        conversation = self.conversation
+        self._service.serve(conversation)
+        if not self._reader.is_drained:
+            # The next one receives into the same bytes.
+            conversation.settle()
+        return True
+
     def advance(self) -> None:
         if self._is_closed:
             return
+        self._service.serve(self.conversation)
+        self.answer()
+
+    def answer(self) -> None:
+        """Send what is ready, and go on receiving, or not."""
+        if self._is_closed:
+            return
         conversation = self.conversation
-        self._service.serve(conversation)
         while conversation.outgoing and not self._is_waiting_to_send and not self._is_preparing:
             self._send()
             if self._is_closed:
@@ -147,28 +169,28 @@ class Connection:
     def resume_receiving(self) -> None:
         if not self._is_closed and not self._is_receiving:
             self._is_receiving = True
-            self._loop.add_reader(self._fd, self._on_readable)
+            self._readers.add(self._fd, self)
 
     def _stop_receiving(self) -> None:
         if self._is_receiving:
             self._is_receiving = False
-            self._loop.remove_reader(self._fd)
+            self._readers.remove(self._fd)
 
-    def _on_readable(self) -> None:
+    def _receive_some(self) -> bool:
         conversation = self.conversation
         reader = self._reader
         budget = conversation.budget
         if budget.used_bytes >= budget.limit_bytes and not reader.begun_bytes:
             self._stop_receiving()
             budget.wait(self)
-            return
+            return False
         try:
             count = self._receive(reader.space())
         except (BlockingIOError, InterruptedError):
-            return
+            return False
         except OSError as error:
             self.close(str(error), is_notable=False)
-            return
+            return False
         self.active_at = conversation.arrived_at = self._clock()
         self._floor.heard(conversation)
         if not count:
@@ -177,9 +199,7 @@ class Connection:
             if not reader.begun_bytes:
                 self.frame_began_at = None
             reader.received(count)
-        self.advance()
-        if self._busy_poll is not None:
-            self._busy_poll.heard()
+        return True
 
     def _rest_or_close(self) -> None:
         self._stop_receiving()

@@ -14,7 +14,6 @@ The driver (`connection`, or a simulator) feeds `reader`, calls `serve` of its `
 conversation, and sends `outgoing`.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -101,7 +100,7 @@ class Conversation:
         self.reader = reader
         self.budget = budget
         self.driver: Driver = _NO_DRIVER
-        self.outgoing: deque[Part] = deque()
+        self.outgoing: list[Part] = []
         self.unsent_bytes = 0
         self.arrived_at = 0.0
         """When bytes came last, in monotonic seconds; kept by the driver."""
@@ -114,7 +113,7 @@ class Conversation:
         self._input_ended = False
         self._reserved = 0
         # Answers that must wait, for themselves or for one before them.
-        self._slots: deque[Slot] = deque()
+        self._slots: list[Slot] = []
 
     @property
     def is_finished(self) -> bool:
@@ -155,7 +154,8 @@ class Conversation:
 
     def answer(self, parts: Sequence[Part]) -> None:
         """Answer the request that was begun last; no parts mean that nothing is sent."""
-        if self._slots:
+        # Where no other is open no slot is taken, and need not be looked for in memory of its own.
+        if self.open_requests > 1 and self._slots:
             self._slots.append(Slot(parts))
         else:
             self._release(parts)
@@ -170,7 +170,7 @@ class Conversation:
         slot.parts = parts
         slots = self._slots
         while slots and slots[0].parts is not None:
-            self._release(slots.popleft().parts or ())
+            self._release(slots.pop(0).parts or ())
 
     def _release(self, parts: Sequence[Part]) -> None:
         self.open_requests -= 1

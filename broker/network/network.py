@@ -13,7 +13,6 @@ from typing import Final
 from odradek.broker.config import BrokerConfig
 from odradek.broker.network.acceptor import Acceptor, CannotListen, MakeSocket, SocketOptions
 from odradek.broker.network.budget import MemoryBudget
-from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.cold_reads import ColdReads
 from odradek.broker.network.complaints import Complaints
 from odradek.broker.network.connection import Surroundings
@@ -22,6 +21,7 @@ from odradek.broker.network.deadlines import FRAME_SECONDS, Deadlines
 from odradek.broker.network.limits import ConnectionCaps, ConnectionLimits, parse_overrides
 from odradek.broker.network.peer import Address, Peer
 from odradek.broker.network.processor import ConnectionRules, Processor
+from odradek.broker.network.readiness import LoopReaders, Readers
 from odradek.broker.settings.network import AcceptorSettings
 from odradek.protocol.clock import Clock
 from odradek.protocol.endpoints import Endpoint
@@ -73,7 +73,7 @@ class Network:
         budget: MemoryBudget,
         frame_seconds: float = FRAME_SECONDS,
         make_socket: MakeSocket = socket.socket,
-        busy_poll: BusyPoll | None = None,
+        readers: Readers | None = None,
     ) -> None:
         """`make_socket` makes the sockets that listen, and thereby all that connect to them."""
         self._budget = budget
@@ -81,7 +81,9 @@ class Network:
         self._make_socket = make_socket
         self._complaints = Complaints(log, clock)
         self._cold_reads = ColdReads(loop)
-        self._surroundings = Surroundings(loop, clock, service, self._cold_reads, busy_poll)
+        self._surroundings = Surroundings(
+            loop, clock, service, self._cold_reads, readers or LoopReaders(loop)
+        )
         self._limits = ConnectionLimits(_broker_caps(config), clock.monotonic())
         self._listeners = [
             self._listener(endpoint, config) for endpoint in config.listener_endpoints.bound

@@ -185,7 +185,7 @@ class Sender:
                 outgoing[0] = _without(part, sent)
                 return
             sent -= len(part)
-            outgoing.popleft()
+            del outgoing[0]
             self._warm_file = None  # or it would stay open for as long as the connection
 
 

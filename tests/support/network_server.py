@@ -2,7 +2,9 @@
 
     python -m tests.support.network_server [--loop uvloop|asyncio] [--files N] [name=value ...]
 
-Names are broker settings, and `frame.seconds` for the deadline of a frame. It prints
+Names are broker settings, and `frame.seconds` for the deadline of a frame. On uvloop it asks the
+kernel itself who has sent something, as a broker's process does, on asyncio it is told by the loop,
+as brokers within a test are. It prints
 `ready NAME=PORT …` and serves until SIGTERM. The routes:
 
     SaslAuthenticate   echo: answers its bytes
@@ -19,7 +21,7 @@ import logging
 import resource
 import signal
 from collections import defaultdict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.context import RequestContext
@@ -27,6 +29,7 @@ from odradek.broker.dispatch import Dispatcher
 from odradek.broker.handlers.versions import VersionsHandler
 from odradek.broker.network.budget import MemoryBudget
 from odradek.broker.network.network import Network
+from odradek.broker.network.readiness import LoopReaders, Readers, Readiness
 from odradek.broker.routes import Answer, AnyRoute, Route
 from odradek.protocol.clock import SystemClock
 from odradek.protocol.errors import Errors, KafkaError, ProtocolError
@@ -168,7 +171,7 @@ def _read_failed(request: FetchRequest, why: KafkaError) -> FetchResponse:
     return FetchResponse(error_code=why.error, responses=[])
 
 
-async def serve(settings: dict[str, str]) -> None:
+async def serve(settings: dict[str, str], make_readers: Callable[..., Readers]) -> None:
     frame_seconds = float(settings.pop("frame.seconds", 30))
     config = BrokerConfig.of({"listeners": "PLAINTEXT://127.0.0.1:0"} | settings)
     loop = asyncio.get_running_loop()
@@ -187,6 +190,7 @@ async def serve(settings: dict[str, str]) -> None:
         service=dispatcher,
         budget=budget,
         frame_seconds=frame_seconds,
+        readers=make_readers(loop),
     )
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
@@ -211,9 +215,9 @@ def main() -> None:
     if arguments.loop == "uvloop":
         import uvloop
 
-        uvloop.run(serve(settings))
+        uvloop.run(serve(settings, Readiness))
     else:
-        asyncio.run(serve(settings))
+        asyncio.run(serve(settings, LoopReaders))
 
 
 if __name__ == "__main__":
