@@ -14,9 +14,6 @@ does not depend on what else the machine does.
 import argparse
 import asyncio
 import json
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +33,7 @@ from odradek.replication.partition import Partition
 from odradek.storage.files import raise_open_file_limit
 from odradek.storage.log_config import LogConfig
 
+from benchmarks._lines import lines_touched, whats_missing
 from benchmarks._logs import new_log
 from benchmarks._raw_load import PRODUCE_VERSION, frame_of, produce_request
 
@@ -47,14 +45,6 @@ HERE = Address("127.0.0.1", 1)
 _LENGTH_BYTES = 4
 _UNLIKELY = 0x5EED5EED
 _INDEX = Struct(">i")
-_CACHEGRIND = (
-    "valgrind",
-    "--tool=cachegrind",
-    "--cache-sim=yes",
-    "--D1=32768,8,64",
-    "--LL=1048576,8,64",
-    "--cachegrind-out-file=/dev/null",
-)
 
 
 class Host:
@@ -142,28 +132,6 @@ def measure(part: Callable[[Host, int], None], rounds: int, times: int) -> dict[
     return {number: round(median(each), 2) for number, each in taken.items()}
 
 
-def lines_touched(number: int, times: int) -> float:
-    """Misses of the simulated cache for one produce: those of a run with them, less those of one
-    without."""
-    few, many = (_misses_of(number, rest) for rest in (0, times))
-    return (many - few) / times
-
-
-def _misses_of(number: int, times: int) -> int:
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.among_partitions",
-        "--run",
-        str(number),
-        str(times),
-    ]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=True)
-    told = re.search(r"LLd misses: +([\d,]+)", done.stderr)
-    assert told is not None, done.stderr
-    return int(told[1].replace(",", ""))
-
-
 def _run(number: int, times: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         host = Host(directory, number)
@@ -184,9 +152,10 @@ def main() -> None:
         _run(*arguments.run)
         return
     if arguments.lines:
-        if shutil.which(_CACHEGRIND[0]) is None:
-            parser.error("--lines needs valgrind")
-        print(json.dumps({"lines": round(lines_touched(1000, 4000), 1)}))
+        if reason := whats_missing():
+            parser.error(reason)
+        lines = lines_touched("benchmarks.among_partitions", 1000, 4000)
+        print(json.dumps({"lines": round(lines, 1)}))
         return
     rounds = 3 if arguments.quick else 40
     result = {}
