@@ -2,13 +2,15 @@
 
 A bar compares our reading with a peer's, with a limit of the machine, or with our own reading where
 there is only one connection or partition. It is met where every cell meets it; a cell that was not
-measured says nothing.
+measured says nothing. Beside each verdict stands whether the rounds bear it out, or whether the
+next run may well say the opposite; that changes no verdict.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.grid.chance import LIKELY, chance_of_order
 from benchmarks.grid.limits import SENDFILE, UNPACED_SENDFILE
 from benchmarks.grid.peers import KAFKA_3, KAFKA_4, KFAKE, REPLAY
 from benchmarks.grid.readings import OURS, Reading, Result
@@ -137,16 +139,29 @@ class Verdict:
     scenario: str
     cell: str
     other: str
-    ours: float
-    theirs: float
+    ours: Reading
+    theirs: Reading
 
     @property
     def ratio(self) -> float:
-        return self.ours / self.theirs
+        return self.ours.median / self.theirs.median
 
     @property
     def is_met(self) -> bool:
         return self.bar.is_met_by(self.ratio)
+
+    @property
+    def is_borne_out(self) -> bool:
+        """Whether the rounds are on this side of the bar by more than chance; too few say nothing
+        against it."""
+        bar = self.bar.at_least if self.bar.at_least is not None else self.bar.at_most
+        assert bar is not None, "a bar has one side"
+        at_the_bar = [bar * each for each in self.theirs.rounds]
+        is_above = (self.bar.at_least is not None) == self.is_met
+        lower, higher = (
+            (at_the_bar, self.ours.rounds) if is_above else (self.ours.rounds, at_the_bar)
+        )
+        return chance_of_order(lower, higher) <= LIKELY
 
 
 def judge(bar: Bar, results: Mapping[str, Result]) -> Iterator[Verdict]:
@@ -158,7 +173,7 @@ def judge(bar: Bar, results: Mapping[str, Result]) -> Iterator[Verdict]:
             if ours is None or not re.match(bar.cells, cell):
                 continue
             for other, theirs in _others(bar, results, result, cell):
-                yield Verdict(bar, scenario, cell, other, ours.median, theirs.median)
+                yield Verdict(bar, scenario, cell, other, ours, theirs)
 
 
 def _others(

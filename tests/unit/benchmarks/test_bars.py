@@ -87,3 +87,39 @@ def test_every_bar_names_scenarios_metrics_and_peers_that_exist() -> None:
                     assert set(bar.against.names) <= set(scenario.peers), (bar.what, name)
         if isinstance(bar.against, Peers):
             assert set(bar.against.names) <= set(PEERS)
+
+
+def test_a_verdict_is_borne_out_when_the_rounds_are_on_its_side_of_the_bar() -> None:
+    clear = [
+        (mb("met", OURS, 31, 32, 33, 34, 35), mb("met", "other", 19, 19, 20, 20, 18)),
+        (mb("missed", OURS, 21, 22, 23, 24, 25), mb("missed", "other", 19, 19, 20, 20, 18)),
+    ]
+    close = [
+        (mb("met by a hair", OURS, 28, 29, 31, 32, 33), mb("met by a hair", "other", *[20.0] * 5)),
+        (mb("missed by one", OURS, 27, 28, 29, 31, 32), mb("missed by one", "other", *[20.0] * 5)),
+    ]
+    found = result(*(reading for pair in clear + close for reading in pair))
+
+    verdicts = {v.cell: (v.is_met, v.is_borne_out) for v in judge(FAST, {"s": found})}
+
+    assert verdicts == {
+        "met": (True, True),
+        "missed": (False, True),
+        "met by a hair": (True, False),
+        "missed by one": (False, False),
+    }
+
+
+def test_a_verdict_on_an_upper_bar_is_borne_out_from_below() -> None:
+    slow = Bar("slow", ("s",), "MB/s", Peers(("other",)), at_most=0.8)
+    found = result(
+        mb("met", OURS, 5, 6, 7, 6, 5),
+        mb("met", "other", *[10.0] * 5),
+        mb("missed", OURS, 9, 10, 9, 10, 9),
+        mb("missed", "other", *[10.0] * 5),
+    )
+
+    assert [(v.is_met, v.is_borne_out) for v in judge(slow, {"s": found})] == [
+        (True, True),
+        (False, True),
+    ]

@@ -11,9 +11,10 @@ from benchmarks.grid.report import report_lines, write_report
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def unbatched(ours: float, kafka: float) -> Result:
+def unbatched(ours: float, kafka: float, *, scatter: float = 0.01) -> Result:
+    """Five rounds, which scatter around their median by so much."""
     readings = [
-        Reading("1 KB", peer, metric, (value,))
+        Reading("1 KB", peer, metric, tuple(value * (1 + scatter * n) for n in range(-2, 3)))
         for peer, value in (("odradek", ours), ("kafka-3.9", kafka))
         for metric in ("records/s", "CPU µs/record")
     ]
@@ -33,6 +34,17 @@ def test_a_met_bar_is_not_among_the_cells_that_miss() -> None:
 
     assert "3.00x (1 KB) | 1/1 | met |" in text
     assert "| 30,000 | kafka-3.9 | 10,000 | 3.00 | >= 2.5x |" not in text
+
+
+def test_a_verdict_that_the_rounds_do_not_bear_out_says_so() -> None:
+    met, missed = (
+        "\n".join(report_lines([unbatched(ours=ours, kafka=10_000, scatter=0.1)]))
+        for ours in (25_500, 24_500)
+    )
+
+    assert "2.55x (1 KB) | 1/1 | met, within the noise |" in met
+    assert "2.45x (1 KB) | 0/1 | **missed**, within the noise |" in missed
+    assert "| 2.45 | >= 2.5x | within the noise |" in missed
 
 
 def test_plots_of_scenarios_that_are_gone_are_removed(tmp_path) -> None:
