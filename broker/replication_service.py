@@ -144,6 +144,7 @@ class ReplicationService:
         config = self._config()
         if not config.controlled_shutdown_enable:
             return
+        self._fetchers.follow_nothing_new()
         retries, failures = config.controlled_shutdown_max_retries, 0
         while failures < MAX_FAILURES:
             try:

@@ -24,6 +24,12 @@ class Lane(NamedTuple):
     number: int
 
 
+class Owned(NamedTuple):
+    partition: Partition
+    lane: Lane
+    epoch: int
+
+
 class Fetchers:
     """One owner: the event loop."""
 
@@ -45,26 +51,39 @@ class Fetchers:
         self._throttle = throttle
         self._lanes = lanes
         self._fetchers: dict[Lane, Fetcher] = {}
-        self._owned: dict[TopicPartition, tuple[Partition, Lane]] = {}
+        self._owned: dict[TopicPartition, Owned] = {}
+        self._is_leaving = False
         self._closing: set[asyncio.Task[None]] = set()
 
     def role_changed(self, partition: Partition) -> None:
         role, where = partition.role, partition.where
         lane = self._lane(where, role.leader_id) if isinstance(role, Follower) else None
-        _, former = self._owned.get(where, (None, None))
-        if former is not None and former != lane:
-            self._leave(where, former)
+        former = self._owned.get(where)
+        if self._is_leaving and (former is None or former.epoch != partition.leader_epoch):
+            lane = None
+        if former is not None and former.lane != lane:
+            self._leave(where, former.lane)
         if lane is not None and isinstance(role, Follower):
             forget_uncertain(partition)
-            self._owned[where] = partition, lane
+            self._owned[where] = Owned(partition, lane, role.epoch)
             self._fetcher(lane).follow(partition, role.epoch)
+
+    def follow_nothing_new(self) -> None:
+        """This broker is about to stop: from now on follow only what is followed already, and that
+        in its present epoch.
+
+        A new epoch is how the controller takes it out of the in-sync replicas. If it copied on in
+        that one, the leader would find it level and wait for it once more, and it would be gone: a
+        leader of Apache Kafka then forgets to look whether it may go on, until the client's
+        requests time out."""
+        self._is_leaving = True
 
     def use_lanes(self, lanes: int) -> None:
         """Spread what is followed over another number of fetchers."""
         if lanes != self._lanes:
             self._lanes = lanes
-            for partition, _ in list(self._owned.values()):
-                self.role_changed(partition)
+            for owned in list(self._owned.values()):
+                self.role_changed(owned.partition)
 
     async def close(self) -> None:
         self._owned.clear()

@@ -50,6 +50,41 @@ def test_a_leaders_partitions_are_spread_over_so_many_fetchers_as_are_wanted():
     asyncio.run(scene())
 
 
+def test_a_broker_that_is_about_to_stop_follows_on_but_nothing_new():
+    async def scene() -> None:
+        asked: set[int] = set()
+
+        async def connect(broker_id: int):
+            asked.add(broker_id)
+            raise KafkaError(Errors.NETWORK_EXCEPTION, "nobody is there")
+
+        async def told(partition: Partition, leader_id: int, epoch: int) -> set[int]:
+            asked.clear()
+            partition.become_follower(
+                leader_id=leader_id, epoch=epoch, partition_epoch=epoch, replicas=(1, 2, 3, 4)
+            )
+            fetchers.role_changed(partition)
+            await asyncio.sleep(0.05)
+            return set(asked)
+
+        fetchers = Fetchers(
+            sender=lambda: Sender(1, 1),
+            connect=connect,
+            limits=FetchLimits(),
+            backoff_seconds=0.001,
+        )
+        followed, led = (new_partition(ManualClock()) for _ in range(2))
+        led.where = TopicPartition("led", 0)
+        assert await told(followed, 2, epoch=0) == {2}
+        fetchers.follow_nothing_new()
+        assert await told(followed, 2, epoch=0) == {2}, "it still counts as in sync"
+        assert await told(led, 3, epoch=1) == {2}, "it led this, and copies nothing of it"
+        assert await told(followed, 2, epoch=1) == set(), "it was taken out"
+        await fetchers.close()
+
+    asyncio.run(scene())
+
+
 class Held:
     """A throttle under which every partition waits."""
 
