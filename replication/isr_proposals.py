@@ -151,6 +151,8 @@ class IsrProposals:
                 )
         elif error in _REFUSED:
             leader.refused()
+            # Who was to join was waited for.
+            partition.advance_high_watermark()
         elif error not in _SUPERSEDED:
             self._waiting[partition.where] = partition
 

@@ -231,3 +231,22 @@ def test_a_busy_follower_that_is_always_a_little_behind_stays_in_sync():
         assert stage.leader.out_of_sync(stage.partition.log.log_end_offset) == frozenset()
 
     play(Office(), scene)
+
+
+def test_what_waited_for_a_member_that_is_refused_is_committed_at_once() -> None:
+    live = {2, 3}
+
+    async def scene(stage: Scene) -> None:
+        stage.lead((LOCAL, 2))
+        stage.append()
+        stage.fetched(2, 1)
+        stage.fetched(3, 1)
+        stage.append()
+        stage.fetched(2, 2)
+        live.discard(3)
+        stage.fetched(2, 2)
+        assert stage.hw == 1, "who is about to join counts, alive or not"
+        await stage.settle()
+        assert stage.hw == 2
+
+    play(Office(Errors.INELIGIBLE_REPLICA), scene, live=live)
