@@ -4,10 +4,15 @@ figure that does not depend on what else the machine does. Only this process cou
 A module that is measured runs itself with `--run NUMBER TIMES`: among so many, so many times.
 """
 
+import argparse
+import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+
+from odradek.storage.files import raise_open_file_limit
 
 _CACHEGRIND = (
     "valgrind",
@@ -19,8 +24,26 @@ _CACHEGRIND = (
 )
 
 
-def whats_missing() -> str | None:
-    return None if shutil.which(_CACHEGRIND[0]) else "--lines needs valgrind"
+def wants_quick(module: str, description: str | None, run: Callable[[int, int], None]) -> bool:
+    """Read the command line of such a module. Ends the process after `--lines` or `--run`; else
+    tells whether few rounds will do."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few rounds: does it still run?")
+    parser.add_argument("--lines", action="store_true", help="count lines of memory, by valgrind")
+    parser.add_argument("--run", type=int, nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    raise_open_file_limit()
+    if arguments.run:
+        run(*arguments.run)
+        parser.exit()
+    if arguments.lines:
+        if shutil.which(_CACHEGRIND[0]) is None:
+            parser.error("--lines needs valgrind")
+        print(json.dumps({"lines": round(lines_touched(module, 1000, 4000), 1)}))
+        parser.exit()
+    return bool(arguments.quick)
 
 
 def lines_touched(module: str, number: int, times: int) -> float:

@@ -10,7 +10,6 @@ which the numbers of connections take turns. With `--lines` it tells how many li
 request among a thousand connections touches outside of a simulated cache of 1 MB.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -31,10 +30,9 @@ from odradek.broker.network.peer import Address, Peer
 from odradek.broker.network.readiness import Readiness
 from odradek.broker.network.transport import SocketTransport
 from odradek.protocol.clock import SystemClock
-from odradek.storage.files import raise_open_file_limit
 
 from benchmarks._echo_server import ECHO_ROUTE
-from benchmarks._lines import lines_touched, whats_missing
+from benchmarks._lines import wants_quick
 from benchmarks.dispatch import FRAME
 
 NUMBERS = (1, 100, 1000, 2000)
@@ -87,28 +85,15 @@ def measure(rounds: int, times: int) -> dict[int, float]:
     return {number: round(median(each), 2) for number, each in taken.items()}
 
 
+def _run(number: int, times: int) -> None:
+    crowd = Crowd(number)
+    crowd.ask(number)
+    crowd.ask(times)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few rounds: does it still run?")
-    parser.add_argument("--lines", action="store_true", help="count lines of memory, by valgrind")
-    parser.add_argument("--run", type=int, nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    raise_open_file_limit()
-    if arguments.run:
-        number, times = arguments.run
-        crowd = Crowd(number)
-        crowd.ask(number)
-        crowd.ask(times)
-        return
-    if arguments.lines:
-        if reason := whats_missing():
-            parser.error(reason)
-        lines = lines_touched("benchmarks.among_connections", 1000, 4000)
-        print(json.dumps({"lines": round(lines, 1)}))
-        return
-    result = measure(3 if arguments.quick else 40, 4000)
+    is_quick = wants_quick("benchmarks.among_connections", __doc__, _run)
+    result = measure(3 if is_quick else 40, 4000)
     print(f"a request: {result}", file=sys.stderr)
     print(json.dumps(result))
 

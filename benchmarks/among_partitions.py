@@ -11,7 +11,6 @@ outside that cache one produce among a thousand partitions touches in this proce
 does not depend on what else the machine does.
 """
 
-import argparse
 import asyncio
 import json
 import sys
@@ -30,10 +29,9 @@ from odradek.protocol.frames import decode_request, read_request_header
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.types import TopicPartition, random_id
 from odradek.replication.partition import Partition
-from odradek.storage.files import raise_open_file_limit
 from odradek.storage.log_config import LogConfig
 
-from benchmarks._lines import lines_touched, whats_missing
+from benchmarks._lines import wants_quick
 from benchmarks._logs import new_log
 from benchmarks._raw_load import PRODUCE_VERSION, frame_of, produce_request
 
@@ -140,27 +138,10 @@ def _run(number: int, times: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few rounds: does it still run?")
-    parser.add_argument("--lines", action="store_true", help="count lines of memory, by valgrind")
-    parser.add_argument("--run", type=int, nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    raise_open_file_limit()
-    if arguments.run:
-        _run(*arguments.run)
-        return
-    if arguments.lines:
-        if reason := whats_missing():
-            parser.error(reason)
-        lines = lines_touched("benchmarks.among_partitions", 1000, 4000)
-        print(json.dumps({"lines": round(lines, 1)}))
-        return
-    rounds = 3 if arguments.quick else 40
+    is_quick = wants_quick("benchmarks.among_partitions", __doc__, _run)
     result = {}
     for name, part in PARTS.items():
-        result[name] = measure(part, rounds, 4000)
+        result[name] = measure(part, 3 if is_quick else 40, 4000)
         print(f"{name}: {result[name]}", file=sys.stderr)
     print(json.dumps(result))
 
