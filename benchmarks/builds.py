@@ -121,7 +121,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.builds", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small numbers: does it still run?")
     parser.add_argument("--base", default="HEAD", help="the revision to compare with")
-    parser.add_argument("--rounds", type=int, default=11, help="of each build, in turns")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=11,
+        help="of each build, in turns (growth: short ones for each)",
+    )
     parser.add_argument("names", nargs="*", metavar="scenario", help=f"{', '.join(DEFAULT)}")
     arguments = parser.parse_args()
     names = arguments.names or DEFAULT
