@@ -31,7 +31,7 @@ class Effort:
     is_quick: bool = False
 
 
-FULL = Effort(0.7, 5, 10, None)
+FULL = Effort(0.5, 5, 14, None)
 QUICK = Effort(0.3, 1, 1, 1, is_quick=True)
 
 

@@ -231,6 +231,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         metrics=LATENCY,
         peers=DURABLE,
         cluster_size=CLUSTER_SIZE,
+        least_rounds=9,
     ),
     Contest(
         "replicas-one-partition",
