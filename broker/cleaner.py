@@ -8,9 +8,7 @@ is clean is kept in `cleaner-offset-checkpoint`.
 import asyncio
 import logging
 import os
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
-from multiprocessing import get_context, parent_process
-from multiprocessing.process import BaseProcess
+from concurrent.futures import BrokenExecutor, Executor
 from threading import Thread
 
 from odradek.broker.dynamic_configs import DynamicConfigs
@@ -40,7 +38,7 @@ class Cleaner:
         self._files = files
         self._clock = clock
         self._threads = threads
-        self._worker: ProcessPoolExecutor | None = None
+        self._worker: Executor | None = None
         self._cleaned_to: dict[TopicPartition, int] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -126,8 +124,12 @@ class Cleaner:
         except OSError as error:
             home.fail(error)
 
-    def _pool(self) -> ProcessPoolExecutor:
+    def _pool(self) -> Executor:
         if self._worker is None:
+            # Not for the start: many brokers compact nothing.
+            from concurrent.futures import ProcessPoolExecutor
+            from multiprocessing import get_context
+
             # Forking a process with threads and an event loop is asking for trouble.
             self._worker = ProcessPoolExecutor(
                 1, mp_context=get_context("spawn"), initializer=_end_with_the_broker
@@ -143,11 +145,13 @@ class Cleaner:
 def _end_with_the_broker() -> None:
     """For the worker: when its broker is killed, nobody may go on writing to the broker's logs,
     which the next broker has for itself."""
+    from multiprocessing import parent_process
+
     broker = parent_process()
     assert broker is not None, "this is a worker"
-    Thread(target=_exit_after, args=(broker,), daemon=True).start()
 
+    def exit_after_it() -> None:
+        broker.join()
+        os._exit(1)
 
-def _exit_after(broker: BaseProcess) -> None:
-    broker.join()
-    os._exit(1)
+    Thread(target=exit_after_it, daemon=True).start()

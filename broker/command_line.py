@@ -1,5 +1,6 @@
 """What every verb of the command line needs: failures in a sentence, a directory that goes away."""
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,18 @@ def failures_in_a_sentence() -> Iterator[None]:
         give_up(" ".join(f"{problem.rstrip('.')}." for problem in error.problems))
     except (CannotStart, CannotListen) as error:
         give_up(str(error))
+
+
+@contextmanager
+def nothing_is_garbage() -> Iterator[None]:
+    """Around imports: what they make stays for good, and looking through it takes a tenth of the
+    time to start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from odradek.broker.command_line import (
     busy_poll_option,
     failures_in_a_sentence,
     give_up,
+    nothing_is_garbage,
     profiled,
     temporary_directory,
 )
@@ -121,8 +122,9 @@ def _load(config_file: Path | None, options: list[str]) -> "BrokerConfig":
 
 
 def _run(config: "BrokerConfig", topics: tuple[str, ...], busy_poll_us: int) -> None:
-    from odradek.broker.process import run_broker
-    from odradek.broker.wanted_topics import parse_wanted
+    with nothing_is_garbage():
+        from odradek.broker.process import run_broker
+        from odradek.broker.wanted_topics import parse_wanted
 
     try:
         wanted = [parse_wanted(text) for text in topics]

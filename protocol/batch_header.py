@@ -14,8 +14,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from .checksum import crc32c
 from .compression import Codec
 from .errors import Errors, KafkaError, ProtocolError
 

@@ -12,7 +12,6 @@ checksum alone, and 32 on the long one (benchmarks/storage.py, rows append).
 
 from struct import Struct
 
-from crc32c import crc32c
 from odradek.protocol.batch_header import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -23,6 +22,7 @@ from odradek.protocol.batch_header import (
     MAGIC,
     TRANSACTIONAL_BIT,
 )
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression import Codec
 from odradek.protocol.errors import ProtocolError
 from odradek.protocol.records import BatchHeader, WritableBuffer

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
+from odradek.protocol.checksum import crc32c
 from odradek.storage.checkpoints import replace_file
 from odradek.storage.files import Files, read_file
 

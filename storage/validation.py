@@ -27,8 +27,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from crc32c import crc32c
 from odradek.protocol.batch_header import CODEC_MASK, CRC_FROM
+from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression import Codec, DecompressionTooLarge, compress
 from odradek.protocol.errors import Errors, KafkaError, ProtocolError
 from odradek.protocol.legacy_records import up_convert

@@ -70,10 +70,10 @@ class Result:
         return cls(readings=readings, **document)
 
 
-def is_still_growing(rates: Sequence[float], *, by: float = 0.05, window: int = 2) -> bool:
+def is_still_growing(rates: Sequence[float], *, by: float = 0.05, window: int = 4) -> bool:
     """Whether the last rounds of a warm-up were still better than all before them.
 
-    A single slow round is noise: only `window` rounds without a better one end the growth.
+    Slow rounds are noise: only `window` of them without a better one end the growth.
     """
     if len(rates) <= window:
         return True

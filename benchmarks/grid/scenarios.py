@@ -125,6 +125,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "Every record of 1 KB in a request of its own",
         {"1 KB": Existing(_librdkafka.produce_unbatched)},
         metrics=REQUESTS,
+        least_rounds=9,
     ),
     Contest(
         "synchronous",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from tests.support.processes import Process
 
 HOST = "127.0.0.1"
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.01
 API_VERSIONS_KEY = 18
 # Below the range that the system gives to outgoing connections.
 PORTS = range(20_000, 32_000)

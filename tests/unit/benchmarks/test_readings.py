@@ -26,12 +26,11 @@ def test_json_keeps_four_digits() -> None:
     ("rates", "grows"),
     [
         ((10,), True),
-        ((10, 20), True),
-        ((10, 20, 30), True),
-        ((10, 30, 20, 29), False),
-        ((10, 30, 20, 40), True),
-        ((10, 30, 31, 30), False),
+        ((10, 20, 30, 40), True),
+        ((30, 20, 29, 21, 30), False),
+        ((10, 30, 20, 29, 21, 40), True),
+        ((10, 30, 31, 30, 29, 31), False),
     ],
 )
-def test_a_warm_up_goes_on_while_one_of_the_last_two_rounds_was_clearly_better(rates, grows):
+def test_a_warm_up_goes_on_while_one_of_the_last_four_rounds_was_clearly_better(rates, grows):
     assert is_still_growing(rates) is grows
