@@ -38,7 +38,7 @@ from odradek.storage.logs import Logs
 SESSION_IDLE_SECONDS: Final = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClientServices:
     """What the handlers work with."""
 

@@ -21,7 +21,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 ANY_VERSION: Final = -1
 
@@ -73,8 +73,7 @@ class StoreFailed(StoreError):
     """The store cannot go on, for instance because its disk refused a write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):
     """What ZooKeeper knows about a node. `ephemeral_owner` is 0 for a persistent node."""
 
     czxid: int
@@ -95,8 +94,7 @@ class WatchKind(Enum):
     CHILDREN = "children"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(NamedTuple):
     kind: WatchKind
     path: str
 

@@ -6,15 +6,13 @@ documentation, so a bound is written once, as code.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 # Everything a setting can hold once it is parsed. Lists are tuples: configurations are immutable.
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     rule: str
     accepts: Callable[[Value], bool]
 

@@ -1,7 +1,7 @@
 """Zig-zag varints as records use them: 32-bit "varints" and 64-bit "varlongs".
 
-`VARINT[n]` is the encoding of n: a look-up for the numbers that records are full of (one and two
-bytes), computed for the others. Decoding of one and two bytes is written out in `record_reader`,
+`VARINT[n]` is the encoding of n: computed, and looked up from then on for the numbers that records
+are full of (one and two bytes). Decoding of one and two bytes is written out in `record_reader`,
 where a call per field would double the time; `long_varint` is its slow way out.
 """
 
@@ -10,6 +10,8 @@ from .errors import ProtocolError
 VARINT_MAX_BYTES = 5
 VARLONG_MAX_BYTES = 10
 _MIN_I64, _MAX_I64 = -(1 << 63), (1 << 63) - 1
+# Peers choose the numbers, and the table must not grow with them.
+_KEPT = range(-64, 8192)
 
 
 def _encode(number: int) -> bytes:
@@ -26,11 +28,13 @@ def _encode(number: int) -> bytes:
 
 class _Encodings(dict[int, bytes]):
     def __missing__(self, number: int) -> bytes:
-        # Not kept: peers choose the numbers, and the table must not grow with them.
-        return _encode(number)
+        encoded = _encode(number)
+        if number in _KEPT:
+            self[number] = encoded
+        return encoded
 
 
-VARINT = _Encodings({number: _encode(number) for number in range(-64, 8192)})
+VARINT = _Encodings()
 
 
 def long_varint(data: bytes, position: int, max_bytes: int = VARINT_MAX_BYTES) -> tuple[int, int]:

@@ -50,8 +50,7 @@ from odradek.storage.segment_swap import CLEANED
 _WRITE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleaningJob:
+class CleaningJob(NamedTuple):
     """All that a worker has to know; made on the log's own thread by `cleaning.prepare`."""
 
     directory: str

@@ -16,8 +16,8 @@ Reading everything takes as long as the disk needs: call it in a thread.
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from odradek.protocol.clock import Clock
 from odradek.protocol.errors import KafkaError, ProtocolError
@@ -38,8 +38,7 @@ from odradek.storage.segments import Segments
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class LogOpening:
+class LogOpening(NamedTuple):
     """All that is known of a log before its directory is looked at."""
 
     topic_partition: TopicPartition

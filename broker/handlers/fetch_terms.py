@@ -9,7 +9,7 @@ from odradek.broker.metadata_cache import MetadataCache
 from odradek.replication.replicas import Replicas
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FetchTerms:
     """`reads_near_by`: consumers that say where they are are sent to a replica in their rack, and
     followers hear at once how far such consumers may read."""
