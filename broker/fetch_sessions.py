@@ -128,14 +128,33 @@ class FetchSession:
             self.unsettled = dict.fromkeys(wanted.values())
         self.on_move: Callable[[WantedPartition], None] | None = None
 
+    @property
+    def must_look(self) -> bool:
+        """Whether a fetch must look at all partitions, settled or not."""
+        is_late = self.last_used - self.looked_at >= LOOK_SECONDS
+        return is_late or self.told_nothing or not self.is_privileged
+
     def due(self) -> Iterable[WantedPartition]:
         """The partitions that a fetch must look at, those first that have waited longest."""
-        is_late = self.last_used - self.looked_at >= LOOK_SECONDS
-        self.is_looking = is_late or self.told_nothing or not self.is_privileged
+        self.is_looking = self.must_look
         if not self.is_looking:
             return self.unsettled
         self.looked_at = self.last_used
         return self.partitions.values()
+
+    def context(self) -> "FetchContext":
+        """What to fetch when the session goes on."""
+        return FetchContext(self.due(), session=self, is_incremental=True)
+
+    def served(self, wanted: WantedPartition) -> None:
+        """Whoever was served goes to the end of the queue, so that no partition starves when the
+        response is full before its turn."""
+        key = _key(wanted.topic, wanted.topic_id, wanted.request.partition)
+        if key in self.partitions:
+            self.partitions[key] = self.partitions.pop(key)
+            if self.is_privileged:
+                self.unsettled.pop(wanted, None)
+                self.unsettled[wanted] = None
 
     def settle(self, wanted: WantedPartition, partition: Partition) -> None:
         """Leave a partition alone until it moves."""
@@ -198,14 +217,7 @@ class FetchContext:
             return True
         is_news = wanted.note(data)
         if self.is_incremental and is_news:
-            # Whoever was served goes to the end of the queue, so that no partition starves when
-            # the response is full before its turn.
-            key = _key(wanted.topic, wanted.topic_id, wanted.request.partition)
-            if key in session.partitions:
-                session.partitions[key] = session.partitions.pop(key)
-                if session.is_privileged:
-                    session.unsettled.pop(wanted, None)
-                    session.unsettled[wanted] = None
+            session.served(wanted)
         return is_news or not self.is_incremental
 
 
@@ -244,11 +256,10 @@ class FetchSessions:
             return None
         return session if session.is_privileged else None
 
-    def go_on_with(self, session: FetchSession, moved: WantedPartition) -> FetchContext:
-        """What to fetch when the request of one partition is another and all else is as it was."""
+    def go_on_with(self, session: FetchSession, moved: WantedPartition) -> None:
+        """The request of one partition is another, and all else is as it was."""
         session.unsettled[moved] = None
         self._touch(session)
-        return FetchContext(session.due(), session=session, is_incremental=True)
 
     def _go_on(self, request: FetchRequest, *, by_id: bool) -> FetchContext:
         session = self._sessions.get(request.session_id)
@@ -263,7 +274,7 @@ class FetchSessions:
             self._end(session)
             return FetchContext(())
         self._touch(session)
-        return FetchContext(session.due(), session=session, is_incremental=True)
+        return session.context()
 
     def _update(self, session: FetchSession, request: FetchRequest) -> None:
         for key, wanted in _wanted(request).items():

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from odradek.protocol.errors import Errors, KafkaError, ProtocolError
+from odradek.protocol.forms import Form
 from odradek.protocol.frames import decode_response
 from odradek.protocol.messages.fetch import FetchPartitionData, FetchRequest, FetchResponse
 from odradek.protocol.messages.offsets import (
@@ -150,6 +151,9 @@ class Fetcher:
         self._link: Link | None = None
         self._session = FetchSession()
         self._version = NEWEST_VERSION
+        # Of the rounds on one connection: whom to tell of an answer, how a short request looks.
+        self._on_answer: Callable[[Response | bytes | bytearray | KafkaError], None]
+        self._form: Form | None = None
         # Whether nothing has happened since all partitions were looked at but records that came.
         self._is_steady = False
         self._looked_at = 0.0
@@ -243,8 +247,12 @@ class Fetcher:
         self._is_steady = len(wanted) == len(self._owned)
         self._looked_at = self._loop.time()
         self._pause = self._loop.create_future()
+        self._on_answer = partial(self._answered, link)
+        self._form = None
+        if self._version >= SHORT_VERSION:
+            self._form = request_form(self._version, link.client_id, self._limits)
         request = self._session.request(wanted, self._version, self._sender(), self._limits)
-        link.send_then(request, partial(self._answered, link), version=self._version)
+        link.send_then(request, self._on_answer, version=self._version)
         lost = await self._pause
         if lost:
             await self._find_place(link, lost)
@@ -271,19 +279,18 @@ class Fetcher:
         if lost or not self._may_go_on(moved):
             self._pause.set_result(lost)
             return
-        version, sender, session = self._version, self._sender(), self._session
+        session, sender = self._session, self._sender()
         rows = {}
         for followed in moved:
             where, row = followed.partition.where, followed.wanted()
             if row != session.asked.get(where):
                 rows[where] = row
-        if len(rows) == 1 and version >= SHORT_VERSION:
-            form = request_form(version, link.client_id, self._limits)
-            frame_of = partial(session.frame, form, *rows.popitem(), sender)
-            link.exchange(frame_of, partial(self._answered, link), FetchRequest)
+        if self._form is not None and len(rows) == 1:
+            frame_of = partial(session.frame, self._form, *rows.popitem(), sender)
+            link.exchange(frame_of, self._on_answer, FetchRequest)
         else:
-            request = session.go_on(rows, version, sender, self._limits)
-            link.send_then(request, partial(self._answered, link), version=version)
+            request = session.go_on(rows, self._version, sender, self._limits)
+            link.send_then(request, self._on_answer, version=self._version)
 
     def _take_frame(self, frame: bytes | bytearray) -> tuple[list[Followed], list[Followed]]:
         """Like `_take_all`, for what is mostly records of one partition."""

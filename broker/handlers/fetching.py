@@ -52,7 +52,7 @@ class Fetch(Generic[A]):
 
     __slots__ = (
         "_answer",
-        "_is_parked",
+        "_is_noted",
         "_parked",
         "_results",
         "_session",
@@ -85,7 +85,6 @@ class Fetch(Generic[A]):
         self._version = request_context.version
         self._terms = terms
         self._to_answer = answer
-        self._is_parked = False
         self.limit_bytes = max(0, min(request.max_bytes, terms.max_bytes))
         state = request.replica_state
         self.replica_id = request.replica_id if state is None else state.replica_id
@@ -94,11 +93,21 @@ class Fetch(Generic[A]):
         # None stands for "nothing that its client does not know".
         self._results: dict[WantedPartition, FetchPartitionData | None] = {}
 
-    def begin(self, context: FetchContext) -> A | Later[A]:
+    def begin(self, context: FetchContext, *, is_noted: bool = False) -> A | Later[A]:
+        """`is_noted` is said of a follower's fetch if what it has was noted already."""
         self.context = context
         self._session = context.watching
+        self._is_noted = is_noted
         self.read()
         return self._to_answer(self) if self.is_complete else self.park()
+
+    def end(self, context: FetchContext) -> A:
+        """Answer one that has waited elsewhere, and was noted there."""
+        self.context = context
+        self._session = context.watching
+        self._is_noted = True
+        self.read()
+        return self._to_answer(self)
 
     @property
     def is_complete(self) -> bool:
@@ -266,7 +275,7 @@ class Fetch(Generic[A]):
 
     def _note_follower(self, partition: Partition, wanted: WantedPartition) -> None:
         """The follower has all before the offset it asks for; that was noted when it asked."""
-        if not self.is_follower or self._is_parked:
+        if not self.is_follower or self._is_noted:
             return
         state = self.request.replica_state
         partition.note_follower_fetch(
@@ -296,7 +305,7 @@ class Fetch(Generic[A]):
 
     def park(self) -> Later[A]:
         loop = self._terms.loop
-        self._is_parked = True
+        self._is_noted = True
         self._answer: Later[A] = Later()
         self._timer = loop.call_later(self.request.max_wait_ms / 1000, self._finish)
         self._parked: list[Parked] = []

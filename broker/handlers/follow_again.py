@@ -1,9 +1,9 @@
 """A follower's fetches: the short way, for those that name one partition of its session.
 
 While all is well, a follower asks for what comes after the records it has just been sent, and is
-answered when there is more (see `short_fetch`). Such a request is read as a form; then it takes the
-same way as any other fetch, and its answer is a form again when it holds records of one partition
-and nothing else.
+answered when there is more (see `short_fetch`). Such a request is read as a form. If there is
+nothing to tell, it waits (`follower_wait`); else it takes the same way as any other fetch, and its
+answer is a form again when it holds records of one partition and nothing else.
 
 `learn` is shown the first request of each session, and knows by it how its follower's others look.
 """
@@ -15,10 +15,16 @@ from odradek.broker.context import RequestContext
 from odradek.broker.fetch_sessions import INITIAL_EPOCH
 from odradek.broker.handlers.fetch_terms import FetchTerms
 from odradek.broker.handlers.fetching import Fetch
+from odradek.broker.handlers.follower_wait import (
+    FollowerWait,
+    has_everything,
+    has_nothing_new,
+)
 from odradek.broker.later import Later
 from odradek.broker.network.peer import Peer
 from odradek.broker.routes import Shortcut
 from odradek.protocol.compiler import Part
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.forms import Form
 from odradek.protocol.frames import RequestHeader, encode_response
 from odradek.protocol.messages.fetch import FetchRequest
@@ -28,6 +34,7 @@ from odradek.replication.fetch_plan import (
     Sender,
     fetch_request,
 )
+from odradek.replication.partition import Partition
 from odradek.replication.short_fetch import (
     FIRST_VERSION,
     ShortAnswer,
@@ -49,6 +56,8 @@ class _Known(NamedTuple):
     limits: FetchLimits
     requests: dict[Sender, FetchRequest]
     """As the codec would have read them, but for what the session knows."""
+    may_wait: bool
+    """Whether they wait for records, and for nothing else."""
 
     def is_like(self, other: "_Known") -> bool:
         return (self.header.version, self.header.client_id, self.limits) == (
@@ -88,12 +97,29 @@ class FollowAgain:
         row.fetch_offset = asked.fetch_offset
         row.last_fetched_epoch = asked.last_epoch
         row.log_start_offset = asked.log_start
+        sessions.go_on_with(session, wanted)
+        is_noted = False
+        if known.may_wait and not session.must_look and has_everything(asked, session, wanted):
+            partition = wanted.found
+            assert partition is not None, "it has everything of it"
+            is_noted = _note(asked, partition)
+            # Whoever heard that records are committed may have appended others.
+            if is_noted and has_nothing_new(asked, session, partition):
+                return FollowerWait(
+                    asked,
+                    known.header.version,
+                    session,
+                    self._terms,
+                    lambda: self._long_way(known, asked, peer).end(session.context()),
+                ).begin(known.limits, wanted, partition)
+        return self._long_way(known, asked, peer).begin(session.context(), is_noted=is_noted)
+
+    def _long_way(self, known: _Known, asked: ShortFetch, peer: Peer) -> Fetch[Sequence[Part]]:
         api, version, _, client_id, body = known.header
         header = RequestHeader(api, version, asked.correlation_id, client_id, body)
         sender = Sender(asked.replica_id, asked.replica_epoch)
         request = known.requests.get(sender) or _remember(known, sender)
-        fetch = Fetch(request, RequestContext(header, peer, 0.0), self._terms, _parts)
-        return fetch.begin(sessions.go_on_with(session, wanted))
+        return Fetch(request, RequestContext(header, peer, 0.0), self._terms, _parts)
 
     def learn(self, frame: bytearray, header: RequestHeader, request: FetchRequest) -> None:
         if not _begins_to_follow(header, request):
@@ -105,12 +131,28 @@ class FollowAgain:
             request.max_bytes,
             request.topics[0].partitions[0].partition_max_bytes,
         )
-        known = _Known(request_form(header.version, header.client_id, limits), header, limits, {})
+        form = request_form(header.version, header.client_id, limits)
+        may_wait = _waits_for_anything(limits) and not self._terms.reads_near_by
+        known = _Known(form, header, limits, {}, may_wait)
         if any(known.is_like(other) for other in self._known.get(known.form.size, ())):
             return
         if sum(map(len, self._known.values())) >= _MAX_KNOWN:
             self._known.clear()
         self._known[known.form.size] = (*self._known.get(known.form.size, ()), known)
+
+
+def _note(asked: ShortFetch, partition: Partition) -> bool:
+    """Note what a follower has; False when it is not to be believed."""
+    try:
+        partition.note_follower_fetch(
+            asked.replica_id,
+            fetch_offset=asked.fetch_offset,
+            log_start_offset=asked.log_start,
+            broker_epoch=asked.replica_epoch,
+        )
+    except KafkaError:
+        return False
+    return True
 
 
 def _remember(known: _Known, sender: Sender) -> FetchRequest:
@@ -119,6 +161,10 @@ def _remember(known: _Known, sender: Sender) -> FetchRequest:
     request = fetch_request(BEFORE_ANY_SESSION, {}, known.header.version, sender, known.limits)
     known.requests[sender] = request
     return request
+
+
+def _waits_for_anything(limits: FetchLimits) -> bool:
+    return limits.min_bytes == 1 and limits.max_wait_ms > 0 and limits.max_bytes > 0
 
 
 def _begins_to_follow(header: RequestHeader, request: FetchRequest) -> bool:
