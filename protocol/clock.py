@@ -18,8 +18,9 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    # The function itself: asked ten times for a record that is replicated thrice, a method of
+    # ours around it would take longer than the answer.
+    monotonic = staticmethod(time.monotonic)
 
 
 class ManualClock:
