@@ -27,6 +27,12 @@ _QUEUE_BYTES = 20_000_000
 _REPLICATED_QUEUE_BYTES = 5_000_000
 _CHUNK_BYTES = 200_000
 _FILL_BYTES = 100_000_000
+_NOT_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+)
 LARGEST_MESSAGE = 1_048_588
 
 
@@ -231,9 +237,21 @@ def reader(bootstrap: str, topic: str, partitions: range, *, from_end: bool = Fa
     )
     places = [TopicPartition(topic, number, 0) for number in partitions]
     for place in places if from_end else ():
-        place.offset = consumer.get_watermark_offsets(place, timeout=_WAIT_SECONDS)[1]
+        place.offset = _end_of(consumer, place)
     consumer.assign(places)
     return consumer
+
+
+def _end_of(consumer: Consumer, place: TopicPartition) -> int:
+    """Of a topic that was just made not every broker has heard yet, nor has every leader begun."""
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            return consumer.get_watermark_offsets(place, timeout=_WAIT_SECONDS)[1]
+        except KafkaException as failure:
+            if failure.args[0].code() not in _NOT_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def end_offsets(bootstrap: str, topic: str, partitions: int) -> int:
@@ -241,7 +259,7 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> int:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends", "log_level": 0})
     try:
         places = [TopicPartition(topic, number) for number in range(partitions)]
-        return sum(consumer.get_watermark_offsets(p, timeout=_WAIT_SECONDS)[1] for p in places)
+        return sum(_end_of(consumer, place) for place in places)
     finally:
         consumer.close()
 
