@@ -108,10 +108,11 @@ class FollowAgain:
                 return FollowerWait(
                     asked,
                     known.header.version,
+                    known.limits,
                     session,
                     self._terms,
                     lambda: self._long_way(known, asked, peer).end(session.context()),
-                ).begin(known.limits, wanted, partition)
+                ).begin(wanted, partition)
         return self._long_way(known, asked, peer).begin(session.context(), is_noted=is_noted)
 
     def _long_way(self, known: _Known, asked: ShortFetch, peer: Peer) -> Fetch[Sequence[Part]]:

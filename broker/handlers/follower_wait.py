@@ -33,7 +33,7 @@ class FollowerWait:
 
     __slots__ = (
         "_asked",
-        "_max_bytes",
+        "_limits",
         "_otherwise",
         "_session",
         "_terms",
@@ -46,25 +46,24 @@ class FollowerWait:
         self,
         asked: ShortFetch,
         version: int,
+        limits: FetchLimits,
         session: FetchSession,
         terms: FetchTerms,
         otherwise: Callable[[], Parts],
     ) -> None:
         self._asked = asked
         self._version = version
+        self._limits = limits
         self._session = session
         self._terms = terms
         self._otherwise = otherwise
         self.answer: Later[Parts] = Later()
 
-    def begin(
-        self, limits: FetchLimits, wanted: WantedPartition, partition: Partition
-    ) -> Later[Parts]:
-        terms, session = self._terms, self._session
-        self._max_bytes = min(limits.max_bytes, terms.max_bytes)
+    def begin(self, wanted: WantedPartition, partition: Partition) -> Later[Parts]:
+        session = self._session
         session.settle(wanted, partition)
         session.on_move = self._moved
-        self._timer = terms.loop.call_later(limits.max_wait_ms / 1000, self._end)
+        self._timer = self._terms.loop.call_later(self._limits.max_wait_ms / 1000, self._end)
         return self.answer
 
     def _moved(self, wanted: WantedPartition) -> None:
@@ -101,7 +100,7 @@ class FollowerWait:
             found = self._terms.shared_reads.read(
                 partition,
                 row.fetch_offset,
-                min(row.partition_max_bytes, self._max_bytes),
+                min(row.partition_max_bytes, self._limits.max_bytes, self._terms.max_bytes),
                 min_one_batch=True,
             )
         except KafkaError:

@@ -181,13 +181,13 @@ def test_a_usual_story_waits_the_short_way():
     play(scene)
 
 
-def test_a_deposed_leader_or_one_of_another_epoch_lets_nobody_wait():
+def test_one_that_follows_in_an_epoch_that_is_over_is_fenced_and_not_believed():
     async def scene() -> None:
         pair = settled()
         pair.partitions[0].become_leader(epoch=1, partition_epoch=1, replicas=(1, 2), isr=(1, 2))
         pair.session.unsettled.clear()
         assert told(sent(pair.fetch()))[0].error_code == Errors.FENCED_LEADER_EPOCH
-        assert pair.partitions[0].log.high_watermark == 0, "nor is it believed"
+        assert pair.partitions[0].log.high_watermark == 0
 
     asyncio.run(scene())
 

@@ -57,7 +57,7 @@ def test_where_there_is_none_one_sentence_says_what_is_missing(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_this_machine_has_one(tmp_path: Path):
+def test_this_machine_has_one():
     done = subprocess.run([FIND], capture_output=True, text=True)
     assert Path(done.stdout.strip()).exists()
     assert subprocess.run([done.stdout.strip(), "-c", "import venv"]).returncode == 0
